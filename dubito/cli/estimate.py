@@ -11,13 +11,20 @@ from dubito.cli.output import note, print_document, say, table
 from dubito.errors import UsageError
 from dubito.experiment.config import parse_config, read_config
 from dubito.experiment.estimate import Estimate as PlayerFigures
-from dubito.experiment.estimate import Figure, estimate_duration, sum_figures, useful_in_flight
+from dubito.experiment.estimate import (
+    Figure,
+    describe_reach,
+    estimate_duration,
+    sum_figures,
+    useful_in_flight,
+)
 from dubito.experiment.estimate import estimate as estimate_players
 from dubito.experiment.experiment import describe_fake_models
 from dubito.experiment.resolve import (
     call_options,
     check_models,
     end_of_model_warnings,
+    limit_paid_games,
     model_specs,
     old_price_warnings,
     resolve,
@@ -49,7 +56,9 @@ def estimate(config: Path, runs: tuple[Path, ...], thoughts: int, as_json: bool,
         note(f"note: {checked.sources.translation}")
     registry = find_bots(here, checked.game)
     options = call_options(checked.model_copy(update={"offline": True}), here)
-    experiment = check_models(resolve(checked, registry), registry, options)
+    experiment = limit_paid_games(
+        check_models(resolve(checked, registry), registry, options), checked, registry, options
+    )
     if not model_specs(experiment, registry):
         raise UsageError(f"{config} has no model players, so it costs nothing")
     found = estimate_players(experiment, registry, options, runs, thoughts)
@@ -61,11 +70,14 @@ def estimate(config: Path, runs: tuple[Path, ...], thoughts: int, as_json: bool,
         note(sentence)
     if fake_models := describe_fake_models({one.player: one.kind for one in found}):
         note(fake_models)
+    reach = describe_reach(found, experiment, options.caps)
     if as_json:
-        print_document(_document(experiment.games, found, checked.in_flight))
+        print_document(_document(experiment.games, found, checked.in_flight, reach))
     else:
         at_most = "at most " if experiment.stop else ""
         _print(f"{at_most}{experiment.games:,} games", found, checked.in_flight)
+    if reach and not as_json:
+        note(reach)
     if (useful := useful_in_flight(found)) < checked.in_flight:
         note(f"One process can use about {useful} calls in flight at most, so a higher in_flight does not help.")
     note("The ranges cover best and worst cases of reasoning, caching and pricing. No model was called.")
@@ -83,7 +95,11 @@ def _print(games: str, found: Sequence[PlayerFigures], in_flight: int) -> None:
         say(f"total: {_format_figure(total, _money)}")
     per_call = ", ".join(_format_figure(figure, "{:.2g}".format) for figure in sorted({one.seconds for one in found}))
     duration = _format_figure(estimate_duration(found, in_flight), format_duration)
-    say(f"time: {duration}, at {per_call} s per call, {in_flight} in flight")
+    if batches := max(one.batches for one in found):
+        say(f"time: {duration}, for about {batches} batches, each of which waits for the one before it")
+    else:
+        local = "; servers on this machine answer one call after another" if any(one.is_local for one in found) else ""
+        say(f"time: {duration}, at {per_call} s per call, {in_flight} in flight{local}")
 
 
 def _total_cost(found: Sequence[PlayerFigures]) -> Figure | None:
@@ -91,7 +107,7 @@ def _total_cost(found: Sequence[PlayerFigures]) -> Figure | None:
     return sum_figures(priced) if priced else None
 
 
-def _document(games: int, found: Sequence[PlayerFigures], in_flight: int) -> EstimateObject:
+def _document(games: int, found: Sequence[PlayerFigures], in_flight: int, reach: str | None) -> EstimateObject:
     players = []
     for one in found:
         usd = _usd(one.picodollars)
@@ -121,6 +137,8 @@ def _document(games: int, found: Sequence[PlayerFigures], in_flight: int) -> Est
         seconds=duration.range,
         typical_usd=total and total.typical,
         typical_seconds=duration.typical,
+        batches=max(one.batches for one in found),
+        reach=reach,
     )
 
 

@@ -28,6 +28,8 @@ from dubito.experiment.resolve import (
     call_options,
     check_cache,
     end_of_model_warnings,
+    find_paid_model,
+    is_paid,
     model_specs,
     old_price_warnings,
     recorded_specs,
@@ -79,6 +81,8 @@ def run(
     experiment, registry, folder, calls = plan_run(checked, config, shard)
     result = find_finished_run(experiment, registry, folder)
     if new := result is None:
+        if reach := _describe_reach(experiment, registry, folder, calls):
+            note(reach)
         if warning := check_cache(experiment, registry, calls):
             note(warning)
         with open_executor(checked, note) as pool:
@@ -90,6 +94,17 @@ def run(
     return print_result(result, new, tables, by_table_size, report, as_json)
 
 
+def _describe_reach(experiment: Experiment, registry: Registry, folder: Path, calls: CallOptions) -> str | None:
+    """Return what the budget of a new run buys, estimated from a few free games."""
+    is_new = experiment.shard is None and not (folder / "run.db").exists()
+    paid = [spec for spec in model_specs(experiment, registry) if is_paid(spec, registry, calls)]
+    if not paid or not is_new or calls.offline or calls.caps.usd is None:
+        return None
+    from dubito.experiment.estimate import describe_reach, estimate  # imported late: few runs have a budget
+
+    return describe_reach(estimate(experiment, registry, calls, deals=0), experiment, calls.caps)
+
+
 def plan_run(
     checked: Config, config: Path | None, shard: str | None = None
 ) -> tuple[Experiment, Registry, Path, CallOptions]:
@@ -99,6 +114,11 @@ def plan_run(
     here = Path.cwd()
     registry = find_bots(here, checked.game)
     experiment, calls = plan_experiment(checked, shard, registry, call_options(checked, here))
+    if paid := find_paid_model(experiment, checked, registry, calls):
+        note(
+            f"note: this plays only {experiment.games} games, since the calls of {one_line(paid.name)} may cost money; "
+            "set games, budget or stop for more"
+        )
     print_warnings(experiment, registry, calls)
     folder = Path(checked.output) if checked.output else default_run_folder(config, experiment)
     return experiment, registry, folder, calls

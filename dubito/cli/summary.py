@@ -20,7 +20,7 @@ from dubito.experiment.experiment import describe_fake_models, player_labels
 from dubito.experiment.replay import count_lies_in_folder
 from dubito.experiment.run import RunResult
 from dubito.game import EXTRACTED_OUTCOME, FALLBACK_OUTCOME
-from dubito.llm.prices import PICO
+from dubito.llm.prices import dollars
 from dubito.report import documents
 from dubito.report.documents import RunObject
 from dubito.report.run_tables import (
@@ -119,7 +119,9 @@ def _describe_model_use(run: RunResult) -> str:
     extracted = sum(count for outcome, count in outcomes.items() if outcome.endswith(EXTRACTED_OUTCOME))
     use += f", {extracted:,} answers extracted from longer replies" if extracted else ""
     costs = [log.picodollars for log in logs if log.picodollars is not None]
-    use += f", ${sum(costs) / PICO:.4f}" if costs else ""
+    use += f", {dollars(sum(costs))}" if costs else ""
+    if costs and (unsure := sum(log.at_worst - log.likely for log in logs)):
+        use += f" (at most {dollars(sum(costs) + unsure)}, which counts against the budget)"
     kinds = {run.experiment.kinds[name] for name in run.models}
     models = "fake models" if kinds == {"fake model"} else "models"
     return f"{models}: {use}; fallbacks: {sum(causes.values())}{by_cause}"

@@ -85,7 +85,12 @@ class Config(CheckedModel):
     game: str = setting("Name of the game; `dubito games` lists them.", DUBITO, group="Games and rules")
     rules: dict[str, Any] = setting("Rules of the game.", {}, group="Games and rules")
     games: int = setting(
-        "Number of games; with m contenders, a multiple of m.", 10_000, group="Games and rules", ge=1, le=10**9
+        "Number of games; with m contenders, a multiple of m.",
+        10_000,
+        group="Games and rules",
+        usual="10000; 20 if a model is paid, or its price unknown, without games, budget or stop",
+        ge=1,
+        le=10**9,
     )
     seed: int = setting("Seed of the run.", 0, group="Games and rules", ge=0)
     base_url: str | None = _model_setting("base_url")

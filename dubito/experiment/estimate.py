@@ -23,8 +23,12 @@ from dubito.experiment.stored import Run, open_recorded_run
 from dubito.experiment.workers import new_stop
 from dubito.game import PlayerKind
 from dubito.game.find import Registry
-from dubito.llm.prices import Price, PricingOptions
+from dubito.llm.budget import Caps
+from dubito.llm.prices import Price, PricingOptions, dollars
+from dubito.llm.settings import ModelSettings, is_house, is_on_this_machine
+from dubito.stats.ranking import MIN_DEALS
 from dubito.stats.rates import student_quantile
+from dubito.stats.stopping import FIRST_LOOK
 from dubito.store.model_log import DealTotals, ModelLog
 
 # For an estimate, play as many whole deals as fit into this many games, within these bounds.
@@ -52,6 +56,9 @@ class Figure(NamedTuple):
 
 NOTHING: Final = Figure(0, 0, 0)
 _DEFAULT_SECONDS: Final = Figure(1, 3, 10)  # seconds per call, if no run was measured
+_LOCAL_SECONDS: Final = Figure(1, 10, 60)  # the same for a server on this machine
+# Seconds per batch. The providers say that most end within an hour, and that all end or expire after a day.
+_BATCH_SECONDS: Final = Figure(60, 3600, 24 * 3600)
 
 
 def sum_figures(figures: Iterable[Figure]) -> Figure:
@@ -71,6 +78,8 @@ class Estimate:
     tokens_out: Figure
     picodollars: Figure | None  # None if the price is unknown
     seconds: Figure  # seconds per call
+    batches: int  # in a row, each of which waits for the one before it; 0 if calls are sent one by one
+    is_local: bool  # whether its server is on this machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +102,12 @@ class _RecordedPlayer:
 
 
 def estimate(
-    experiment: Experiment, registry: Registry, options: CallOptions, runs: Sequence[Path], thoughts: int
+    experiment: Experiment,
+    registry: Registry,
+    options: CallOptions,
+    runs: Sequence[Path] = (),
+    thoughts: int = 500,
+    deals: int = _MAX_DEALS,
 ) -> list[Estimate]:
     """Return an estimate for each model player.
 
@@ -103,6 +117,7 @@ def estimate(
         options: The options for its calls.
         runs: Folders of recorded runs to measure instead of playing sample games.
         thoughts: The maximum number of reasoning tokens before each answer.
+        deals: The maximum number of deals to play as a sample.
 
     Raises:
         UsageError: A run cannot be read.
@@ -111,12 +126,12 @@ def estimate(
     recorded = [player for run in runs for player in _read_players(run)]
     measured = {spec.name: _find_nearest(spec, model_settings(spec, registry).model, recorded) for spec in specs}
     rest = [spec for spec in specs if measured[spec.name] is None]
-    sampled = _play_sample(experiment, registry, options, rest, thoughts) if rest else {}
+    sampled = _play_sample(experiment, registry, options, rest, thoughts, deals) if rest else {}
     estimates = []
     for spec in specs:
         basis = measured[spec.name] or sampled[spec.name]
         settings = model_settings(spec, registry)
-        estimates.append(_estimate(spec, basis, experiment, price_of_model(settings, options), settings.wait))
+        estimates.append(_estimate(spec, basis, experiment, price_of_model(settings, options), settings))
     return estimates
 
 
@@ -137,7 +152,12 @@ def _find_nearest(spec: PlayerSpec, model: str, players: Sequence[_RecordedPlaye
 
 
 def _play_sample(
-    experiment: Experiment, registry: Registry, options: CallOptions, specs: Sequence[PlayerSpec], thoughts: int
+    experiment: Experiment,
+    registry: Registry,
+    options: CallOptions,
+    specs: Sequence[PlayerSpec],
+    thoughts: int,
+    most: int,
 ) -> dict[str, _Measurement]:
     """Play a few deals in a temporary folder, replacing every model with a fake one."""
     from dubito.house.core import model_names  # imported late, since most commands need no built-in server
@@ -147,7 +167,7 @@ def _play_sample(
     def fake(spec: PlayerSpec) -> PlayerSpec:
         return replace(spec, settings={**spec.settings, **fake_model}) if spec.prompt else spec
 
-    deals = max(_MIN_DEALS, min(_MAX_DEALS, _GAMES // experiment.games_per_deal))
+    deals = max(_MIN_DEALS, min(most, _GAMES // experiment.games_per_deal))
     games = min(deals, experiment.deals) * experiment.games_per_deal
     sample = replace(
         experiment,
@@ -197,7 +217,7 @@ def _totals_by_deal(log: ModelLog, player: str, run: Run) -> list[DealTotals]:
 
 
 def _estimate(
-    spec: PlayerSpec, measured: _Measurement, experiment: Experiment, price: Price | None, wait: str | None
+    spec: PlayerSpec, measured: _Measurement, experiment: Experiment, price: Price | None, settings: ModelSettings
 ) -> Estimate:
     def total(value: Callable[[DealTotals], float]) -> Figure:
         return _estimate_total([value(total) for total in measured.totals], experiment.deals)
@@ -214,10 +234,24 @@ def _estimate(
         if measured.is_fake:
             # The provider may cache nothing.
             high = total(lambda t: t.input * max(price.input, price.cache_write)).high + tokens_out.high * price.output
-        factor = float(price.terms.highest_factor(PricingOptions(batch=wait is not None)))
+        factor = float(price.terms.highest_factor(PricingOptions(batch=settings.wait is not None)))
         money = Figure(by_thoughts[0].low, by_thoughts[1].typical, high).rescale(factor)
-    kind = kind_of_player(spec)
-    return Estimate(spec.name, kind, measured.source, calls, tokens_in, tokens_out, money, measured.seconds)
+    server = settings.base_url or ""
+    is_local = is_on_this_machine(server) and not is_house(server)
+    seconds = _LOCAL_SECONDS if is_local and measured.is_fake else measured.seconds
+    batches = max((total.attempts for total in measured.totals), default=0) if settings.wait else 0
+    return Estimate(
+        player=spec.name,
+        kind=kind_of_player(spec),
+        source=measured.source,
+        calls=calls,
+        tokens_in=tokens_in,
+        tokens_out=tokens_out,
+        picodollars=money,
+        seconds=seconds,
+        batches=batches,
+        is_local=is_local,
+    )
 
 
 def _cost(price: Price, thoughts: float, totals: DealTotals) -> float:
@@ -237,10 +271,50 @@ def _estimate_total(values: Sequence[float], deals: int) -> Figure:
 
 
 def estimate_duration(estimates: Sequence[Estimate], in_flight: int) -> Figure:
-    """Return how many seconds all calls take, limited by reply times or by the speed of one process."""
-    replies = sum_figures(Figure(*map(mul, each.calls, each.seconds)) for each in estimates).rescale(1 / in_flight)
+    """Return how many seconds all calls take.
+
+    The limit is the time of replies, the speed of one process, a server on this machine, which answers calls one after
+    another, or the longest row of batches.
+    """
+    remote, local = ([each for each in estimates if each.is_local is here] for here in (False, True))
+    replies = _reply_seconds([each for each in remote if not each.batches]).rescale(1 / in_flight)
     process = sum_figures(each.calls for each in estimates).rescale(_PROCESS_SECONDS)
-    return Figure(*map(max, replies, process))
+    batches = _BATCH_SECONDS.rescale(max((each.batches for each in estimates), default=0))
+    return Figure(*map(max, replies, process, _reply_seconds(local), batches))
+
+
+def _describe_amount(name: str, value: float) -> str:
+    return dollars(round(value)) if name == "usd" else f"{value:,.0f} {name}"
+
+
+def _reply_seconds(estimates: Iterable[Estimate]) -> Figure:
+    return sum_figures([NOTHING, *(Figure(*map(mul, each.calls, each.seconds)) for each in estimates)])
+
+
+def describe_reach(estimates: Sequence[Estimate], experiment: Experiment, caps: Caps) -> str | None:
+    """Return how many deals the budget buys, and whether they are enough for a result, or None without a budget."""
+    use = {
+        "calls": sum(each.calls.typical for each in estimates),
+        "tokens": sum(each.tokens_in.typical + each.tokens_out.typical for each in estimates),
+        "usd": sum(each.picodollars.typical for each in estimates if each.picodollars),
+    }
+    limits = {name: limit for name in use if (limit := getattr(caps, name)) is not None and use[name]}
+    if not limits:
+        return None
+    name = min(limits, key=lambda each: limits[each] / use[each])
+    deals, needed = int(limits[name] / use[name] * experiment.deals), MIN_DEALS
+    what = "a comparison needs"
+    if experiment.stop is not None:
+        needed, what = FIRST_LOOK, "the first test of `stop` is after"
+    budget = _describe_amount(name, limits[name])
+    if deals >= experiment.deals:
+        return f"The budget of {budget} probably covers all {experiment.deals:,} deals."
+    games = f"{deals * experiment.games_per_deal:,} games"
+    text = f"The budget of {budget} buys about {deals:,} of {experiment.deals:,} deals ({games})"
+    if deals >= min(needed, experiment.deals):
+        return f"{text}."
+    enough = _describe_amount(name, use[name] / experiment.deals * needed)
+    return f"{text}. That cannot reach a result: {what} {needed} deals, which use about {enough}."
 
 
 def useful_in_flight(estimates: Sequence[Estimate]) -> int:

@@ -227,6 +227,8 @@ class PipelineFigures:
             if cap is not None:
                 used, held = getattr(spent, name), getattr(reserved, name)
                 words.append(f"{name}: {write(used)} spent, {write(held)} reserved, {write(cap - used - held)} left")
+        if self.caps.usd is None and spent.usd:
+            words.append(dollars(spent.usd))
         return ", ".join([*words, *self.pipeline.pace_descriptions, *self.pipeline.reading_progress()])
 
     def parts(self) -> tuple[float, float] | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from dubito.errors import UsageError
 from dubito.experiment.config import Config
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.resolve import CallOptions, check_models, recorded_specs, resolve
+from dubito.experiment.resolve import CallOptions, check_models, limit_paid_games, recorded_specs, resolve
 from dubito.experiment.shards import FOLDER_NAME, caps_of_shard, cut_shard, parse_shard
 from dubito.experiment.workers import WorkerPool, core_count
 from dubito.game.find import Registry
@@ -22,7 +22,7 @@ def plan_experiment(
 
     Raises UsageError if it cannot be played.
     """
-    experiment = check_models(resolve(config, registry), registry, calls)
+    experiment = limit_paid_games(check_models(resolve(config, registry), registry, calls), config, registry, calls)
     if shard is not None:
         experiment = cut_shard(experiment, *parse_shard(shard), registry)
     _check_executor(config, experiment, registry)

@@ -42,6 +42,7 @@ from dubito.llm.settings import (
     ModelSettings,
     build_account,
     build_settings,
+    embedded_kind,
     ignored_address_variable,
     is_house,
     load_key,
@@ -107,8 +108,7 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Ex
     _check_bots(experiment, config, registry, rules)
     if config.stop is not None:
         return _with_stop_rule(experiment, config.stop, config, registry)
-    _check_games(experiment, config)
-    return experiment
+    return _check_games(experiment, config)
 
 
 def rules_incompatibility(rules: Any, cls: type[Player]) -> str | None:
@@ -147,15 +147,22 @@ def _with_stop_rule(experiment: Experiment, stop: StopConfig, config: Config, re
     return replace(experiment, games=games, stop=StopRule(stop.within))
 
 
-def _check_games(experiment: Experiment, config: Config) -> None:
-    """Raise UsageError unless the number of games is a whole number of deals."""
+def _check_games(experiment: Experiment, config: Config) -> Experiment:
+    """Return the experiment with a whole number of deals. Raises UsageError if the config sets another number."""
     m = experiment.games_per_deal
+    if "games" not in config.model_fields_set:
+        return replace(experiment, games=_round_up(experiment.games, m))
     if config.games % m:
         below = config.games // m * m
         nearest = f"{below} or {below + m}" if below else f"{m}"
         n = f"{len(experiment.contenders)} contender{'s' * (len(experiment.contenders) > 1)}"
         reason = "each plays every deal" if m == len(experiment.contenders) else "in both seats of every deal"
         raise UsageError(f"games: {config.games} is not a multiple of {m} ({n}, {reason})", hint=f"use {nearest}")
+    return experiment
+
+
+def _round_up(games: int, multiple: int) -> int:
+    return -(-games // multiple) * multiple
 
 
 def rules_of_config(config: Config, game: Game) -> BaseModel:
@@ -366,6 +373,7 @@ def _check_agents(opponents: Sequence[PlayerSpec]) -> None:
 
 
 _NO_CAPS: Final = Caps()
+_PAID_GAMES: Final = 20  # games, or a few more, if nothing else limits what a model costs
 
 
 @dataclass(frozen=True, slots=True)
@@ -559,6 +567,31 @@ def find_fallback(name: str, settings: ModelSettings, registry: Registry) -> typ
             hint=f"choose a hand-written bot that does, such as {game.fallback}",
         )
     return cls
+
+
+def find_paid_model(
+    experiment: Experiment, config: Config, registry: Registry, options: CallOptions
+) -> PlayerSpec | None:
+    """Return the first player whose calls may cost money, if neither games, a budget nor a stop rule limits them.
+
+    A model with an unknown price counts as paid.
+    """
+    if "games" in config.model_fields_set or config.stop or config.offline or options.caps != _NO_CAPS:
+        return None
+    return next((spec for spec in model_specs(experiment, registry) if is_paid(spec, registry, options)), None)
+
+
+def is_paid(spec: PlayerSpec, registry: Registry, options: CallOptions) -> bool:
+    settings = model_settings(spec, registry)
+    price = price_of_model(settings, options)
+    return not embedded_kind(settings.base_url or "") and (price is None or price.worst_cost(10**6, 10**6) > 0)
+
+
+def limit_paid_games(experiment: Experiment, config: Config, registry: Registry, options: CallOptions) -> Experiment:
+    """Return the experiment with few games if nothing else limits what a model costs."""
+    if find_paid_model(experiment, config, registry, options) is None:
+        return experiment
+    return replace(experiment, games=_round_up(_PAID_GAMES, experiment.games_per_deal))
 
 
 def price_of_model(settings: ModelSettings, options: CallOptions) -> Price | None:

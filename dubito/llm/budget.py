@@ -148,7 +148,9 @@ class Budget:
         if needed is None:
             return "no game has ended yet, so the cost per game is unknown"
         cap = self._caps.find_exceeded(self.spent + needed)
-        return None if cap is None or needed == Spend() else self._describe_end(cap, needed, "another game needs about")
+        return (
+            None if cap is None or needed == Spend() else self._describe_end(cap, needed, "the next deal needs up to")
+        )
 
     @contextmanager
     def playing(self, game: int, deal: int) -> Iterator[None]:

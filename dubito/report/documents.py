@@ -349,6 +349,8 @@ class EstimateObject(Document):
     seconds: tuple[float, float]
     typical_usd: float | None
     typical_seconds: float
+    batches: int = Field(description="batches in a row, each of which waits for the one before it; 0 without batches")
+    reach: str | None = Field(description="what the budget buys, and whether that is enough for a result")
 
 
 class CachedModel(DocumentPart):

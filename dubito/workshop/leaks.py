@@ -244,6 +244,8 @@ class _Pair:
             holders = frozenset(_holders(one, other))
             self.suspect = _Suspect(changed, event, place, fresh, other.moved_differently, holders, in_words)
         elif not self.suspect and (change := difference(one.public_words(), other.public_words())):
+            if self.is_skipped:  # the words tell everybody of the move
+                return True
             self.by_words = [self._in_words(change)]
         return bool(changed)
 

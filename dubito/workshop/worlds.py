@@ -216,7 +216,7 @@ def _other_moves(subject: Subject, deal: int, seats: int, chance: Random) -> Ite
         waiting += [(view.node, place, each) for each in alternatives[:_MAX_ALTERNATIVES]]
         if state.seat == mover and not state.over:
             waiting.append((view.node, place, SKIPPED))
-        if state.seat != mover:
+        if state.seat != mover and not state.over:
             for node, moved, instead in waiting:
                 yield Variant(state.seat, move=moved, instead=instead, node=node)
             waiting.clear()

@@ -7,7 +7,7 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.experiment.config import parse_config, read_config
-from dubito.experiment.resolve import resolve
+from dubito.experiment.resolve import call_options, limit_paid_games, resolve
 from dubito.game.find import find_bots
 from tests.experiment.kit import experiment, registry
 
@@ -213,3 +213,37 @@ def test_our_key_wins_over_the_source_projects() -> None:
 def test_value_of_a_translated_key_is_checked() -> None:
     with pytest.raises(UsageError, match=r"^experiment\.yaml: games: must be a whole number, not 'many'$"):
         parse_config({"n_experiments": "many"}, "experiment.yaml")
+
+
+def limited(**config: Any) -> int:
+    """Return the number of games of a config after the limit for paid models."""
+    checked = parse_config(config, "test.yaml")
+    options = call_options(checked, Path.cwd())
+    return limit_paid_games(resolve(checked, registry()), checked, registry(), options).games
+
+
+PAID = {"bot": "OpenAIBot", "name": "paid", "model": "m"}
+FREE = PAID | {"name": "free", "base_url": "house", "model": "house-sharp"}
+
+
+@pytest.mark.parametrize(
+    ("config", "games"),
+    [
+        ({"contenders": [PAID]}, 20),
+        ({"contenders": [PAID, "ClaudeBot", "StefaBot"]}, 21),
+        ({"bots": ["StefaBot", PAID]}, 20),
+        ({"contenders": [PAID | {"base_url": "http://127.0.0.1:8000/v1", "api": "chat"}]}, 20),
+        (
+            {"contenders": [PAID], "prices": {"m": {"input": 0, "cached_input": 0, "cache_write": 0, "output": 0}}},
+            10_000,
+        ),
+        ({"contenders": [FREE]}, 10_000),
+        ({"contenders": ["ClaudeBot", "StefaBot", "MrDoubt"]}, 10_002),
+        ({"contenders": [PAID], "games": 500}, 500),
+        ({"contenders": [PAID], "budget": {"calls": 9}}, 10_000),
+        ({"contenders": [PAID], "offline": True}, 10_000),
+        ({"contenders": [PAID, "ClaudeBot"], "stop": {"within": 5, "most": 60}}, 120),
+    ],
+)
+def test_paid_model_without_a_limit_plays_few_games(config: dict[str, Any], games: int) -> None:
+    assert limited(**config) == games

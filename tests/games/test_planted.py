@@ -29,6 +29,13 @@ def copy_game(name: str) -> None:
     shutil.copytree(FOLDERS[name], Path.cwd(), dirs_exist_ok=True, ignore=left)
 
 
+def keep_only_rules(game: str) -> None:
+    for other in Path("games", game).glob("*.py"):
+        if other.name != "game.py":
+            other.unlink()
+    shutil.rmtree("prompts", ignore_errors=True)
+
+
 def plant(change: dict[str, Any]) -> None:
     exchange(change["file"], *((pair["old"], pair["new"]) for pair in change["replace"]))
 
@@ -37,6 +44,8 @@ def plant(change: dict[str, Any]) -> None:
 def test_planted_bug_is_reported_with_its_file_and_line(shell: Shell, name: str) -> None:
     bug = BUGS[name]
     copy_game(bug["game"])
+    if bug.get("alone"):
+        keep_only_rules(bug["game"])
     plant(bug)
     checked = shell("games", "check", bug["game"], "--quick")
     first, message = checked.out.splitlines()[0], bug["message"]
@@ -53,10 +62,7 @@ def test_planted_bug_is_reported_with_its_file_and_line(shell: Shell, name: str)
 def test_unusual_but_legal_rules_are_not_errors(shell: Shell, name: str) -> None:
     game = SOUND[name]["game"]
     copy_game(game)
-    for other in Path("games", game).glob("*.py"):
-        if other.name != "game.py":
-            other.unlink()
-    shutil.rmtree("prompts", ignore_errors=True)
+    keep_only_rules(game)
     plant(SOUND[name])
     checked = shell("games", "check", game, "--quick")
     assert checked.code == 0, checked

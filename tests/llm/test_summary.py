@@ -177,7 +177,7 @@ def test_reply_above_its_reserve_is_reported_with_numbers(shell: Shell) -> None:
     (line,) = (line for line in ended.out.splitlines() if line.startswith(begins))
     assert re.fullmatch(pattern, line.removeprefix(begins).removesuffix("."))
     assert (stopped.code, len(rows(Path("r"), "SELECT 1 FROM tries"))) == (3, len(server.heard))
-    assert "of 1,000,000 tokens spent, and another game needs about" in stopped.err
+    assert "of 1,000,000 tokens spent, and the next deal needs up to" in stopped.err
     begins = "  calls that exceeded their budget reservation: 1; "
     (line,) = (line for line in shell("status", "r").out.splitlines() if line.startswith(begins))
     assert re.fullmatch(pattern, f"T{line.removeprefix(begins)[1:]}")

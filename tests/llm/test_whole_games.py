@@ -112,7 +112,9 @@ def test_all_deals_start_without_a_cap() -> None:
 
 def test_budget_message_states_the_cost_of_another_game() -> None:
     reason = budget(PAST, calls=18).admit([2])
-    assert reason == "the budget is used up: 0 of 18 calls spent, and another game needs about 19; raise `budget.calls`"
+    assert (
+        reason == "the budget is used up: 0 of 18 calls spent, and the next deal needs up to 19; raise `budget.calls`"
+    )
 
 
 @pytest.fixture(scope="module")

@@ -2,17 +2,29 @@
 
 import json
 import re
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
 import yaml
 
-from dubito.experiment.estimate import NOTHING, Estimate, Figure, _estimate_total, estimate_duration, useful_in_flight
+from dubito.experiment.estimate import (
+    NOTHING,
+    Estimate,
+    Figure,
+    _estimate_total,
+    describe_reach,
+    estimate_duration,
+    useful_in_flight,
+)
+from dubito.experiment.experiment import StopRule
 from dubito.experiment.resolve import CallOptions, end_of_model_warnings, old_price_warnings
 from dubito.llm import prices
+from dubito.llm.budget import Caps
+from dubito.llm.prices import PICO
 from tests.cli.kit import Shell
-from tests.experiment.kit import registry
+from tests.experiment.kit import experiment, registry
 from tests.llm.kit import Server, config_file, contender, player_at, respond, rows, small
 
 OPENAI = "https://api.openai.com/v1"
@@ -138,7 +150,7 @@ def test_range_of_a_total_covers_its_own_and_the_samples_variation() -> None:
 
 def test_duration_is_bounded_by_what_one_process_can_call() -> None:
     calls, seconds = Figure(1400, 1400, 1400), Figure(0.1, 0.5, 1)
-    estimate = Estimate("one", "model", "", calls, NOTHING, NOTHING, None, seconds)
+    estimate = Estimate("one", "model", "", calls, NOTHING, NOTHING, None, seconds, batches=0, is_local=False)
     assert estimate_duration([estimate], 10) == pytest.approx((14, 70, 140))
     assert estimate_duration([estimate], 512) == pytest.approx((10, 10, 10))
     assert useful_in_flight([estimate]) == 70
@@ -164,3 +176,54 @@ def test_prompts_of_one_model_are_estimated_separately(shell: Shell) -> None:
     assert lone.code == 0
     last = shell("estimate", "c.yaml", "--from", "s").out
     assert line_of(last, "wordy").endswith("run s: plain, which has a different prompt")
+
+
+def test_batches_take_their_turns_and_local_servers_answer_one_by_one() -> None:
+    calls, seconds = Figure(320, 320, 320), Figure(1, 1, 1)
+    remote = Estimate("one", "model", "", calls, NOTHING, NOTHING, None, seconds, batches=0, is_local=False)
+    assert estimate_duration([remote], 32) == pytest.approx((10, 10, 10))
+    assert estimate_duration([replace(remote, is_local=True)], 32) == pytest.approx((320, 320, 320))
+    assert estimate_duration([remote, replace(remote, batches=30)], 32) == pytest.approx((1800, 108_000, 2_592_000))
+
+
+CALLS = Figure(600, 1000, 1400)
+
+
+@pytest.mark.parametrize(
+    ("caps", "stop", "sentence"),
+    [
+        (Caps(), None, None),
+        (Caps(calls=1000), None, "The budget of 1,000 calls probably covers all 50 deals."),
+        (Caps(calls=400), None, "The budget of 400 calls buys about 20 of 50 deals (40 games)."),
+        (
+            Caps(calls=100, usd=9 * PICO),
+            None,
+            "The budget of 100 calls buys about 5 of 50 deals (10 games). That cannot reach a result: a comparison "
+            "needs 10 deals, which use about 200 calls.",
+        ),
+        (
+            Caps(usd=2 * PICO),
+            StopRule(20),
+            "The budget of $2.0000 buys about 10 of 50 deals (20 games). That cannot reach a result: the first test of "
+            "`stop` is after 30 deals, which use about $6.0000.",
+        ),
+        (Caps(tokens=40_000), StopRule(20), "The budget of 40,000 tokens buys about 40 of 50 deals (80 games)."),
+    ],
+)
+def test_reach_of_budget_is_stated(caps: Caps, stop: StopRule | None, sentence: str | None) -> None:
+    of = replace(experiment(games=100, bots=["StefaBot"], contenders=["ClaudeBot", "MrDoubt"]), stop=stop)
+    tokens, usd = Figure(20_000, 25_000, 30_000), Figure(0, 10 * PICO, 20 * PICO)
+    estimate = Estimate("one", "model", "", CALLS, tokens, tokens, usd, NOTHING, batches=0, is_local=False)
+    assert describe_reach([estimate], of, caps) == sentence
+
+
+def test_run_states_what_the_budget_buys_before_the_first_call(shell: Shell) -> None:
+    with Server(lambda heard: respond(heard.protocol)) as server:
+        one, price = player_at(server), {"some-model": PRICES["m"]}
+        file = config_file(one, games=40, prices=price, budget={"usd": 0.05}, preflight=False)
+        said = shell("run", file, "--output", "r", "--quiet", "--no-report").err
+        assert re.search(
+            r"^The budget of \$0\.0500 buys about \d of 40 deals \(\d games\)\. That cannot reach", said, re.M
+        )
+        again = shell("run", file, "--output", "r", "--quiet", "--no-report")
+        assert "buys about" not in again.err, "a resumed run has already said so"
