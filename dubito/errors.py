@@ -77,6 +77,10 @@ class UsageError(DubitoError):
     """The user's mistake. The message describes what is wrong, where, and what to do."""
 
 
+class NotInstalled(UsageError):
+    """A package is needed that is not installed. The message names it."""
+
+
 class IllegalOutput(DubitoError):
     """An output or answer breaks the rules. The message is the reason."""
 

@@ -15,8 +15,8 @@ REPO = Path(__file__).resolve().parent.parent
 DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 BUDGETS: Final = {
     "bots": 960,
-    "dubito": 882,
-    "dubito/cli": 3947,
+    "dubito": 883,
+    "dubito/cli": 3948,
     "dubito/experiment": 3769,
     "dubito/game": 2075,
     "dubito/games": 0,

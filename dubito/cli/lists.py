@@ -157,11 +157,11 @@ def check_bot(bot: str, game: Game) -> int:
     whether the same seed gives the same game, and what a Python bot imports. The first late answer ends the check.
     """
     # Imported late: listing bots does not need it.
-    from dubito.workshop.bot_check import count_games, resolve_bot, run_bot_check
+    from dubito.workshop.bot_check import count_check_games, resolve_bot, run_bot_check
 
     registry = find_bots(Path.cwd(), game.name)
     spec = resolve_bot(bot, registry)
-    with GamesProgress(count_games(game), quiet=False, clock=time.monotonic) as progress:
+    with GamesProgress(count_check_games(game), quiet=False, clock=time.monotonic) as progress:
         progress(0)
         games = run_bot_check(spec, registry, progress)
     for problem, place in games.findings.items():

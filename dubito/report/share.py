@@ -31,7 +31,6 @@ from dubito.show.story import ModelDecisions, Texts, describe_results, game_in_s
 from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
 
-PROJECT_URL: Final = "https://github.com/isBre/Dubito"
 MAX_PAGE_BYTES: Final = 300_000  # size limit of a page in bytes; mail and chat programs accept it
 _MAX_MOVES: Final = 20_000  # maximum number of moves in a shared game
 _MAX_FILE_BYTES: Final = 10_000_000  # size limit of a file in bytes; the longest game needs less than one million
@@ -224,7 +223,6 @@ def _render(shared: SharedGame, picture: str) -> str:
         "picture": picture,
         "shared": shared,
         "quote": _find_quote(page.told),
-        "project": PROJECT_URL,
     }
     render = Renderer(Site("", pages=()))
     return render(Page("game.html", page.title, [], more, "shared.html"))

@@ -342,7 +342,7 @@ class Confinement:
             "no network": "apart" in able,
             "separate loopback interface": "loopback" in able,
             "all processes are ended after the match": "apart" in able,
-            "not run as root": os.geteuid() != 0,
+            "no root privileges": os.geteuid() != 0,
         }
 
     def _can_set_core(self) -> bool:

@@ -39,7 +39,7 @@ _DEADLINE: Final = 5.0  # seconds
 _REMOTE_DEADLINE: Final = 300.0  # seconds; an agent may think and call its own model
 _MAX_DEADLINE: Final = 24 * 3600.0  # seconds
 _MAX_QUOTED: Final = 200  # maximum number of characters of standard error in a message
-_UNUSED_LIMITS: Final = ("not run as root",)  # limits that only tournaments need
+_UNUSED_LIMITS: Final = ("no root privileges",)  # limits that only tournaments need
 _MAX_LEGAL: Final = 1000  # maximum number of legal answers that are listed
 _SEED_DIGITS: Final = 12  # hexadecimal digits; JavaScript's numbers represent them exactly
 

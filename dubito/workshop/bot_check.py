@@ -62,7 +62,7 @@ def resolve_bot(name: str, registry: Registry) -> PlayerSpec:
     return PlayerSpec(name, name)
 
 
-def count_games(game: Game) -> int:
+def count_check_games(game: Game) -> int:
     """Return how many games a check plays."""
     return len(load_workshop_part(game, "CHECKED_RULES", [{}])) * (_DEALS + _REPEATED_DEALS)
 

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field, ValidationError
 
-from dubito.errors import DubitoError, UsageError, one_line
+from dubito.errors import DubitoError, NotInstalled, UsageError, one_line
 from dubito.experiment.replay import check_replayable, replay
 from dubito.experiment.stored import Run, read_run, store_errors_as_usage_errors
 from dubito.files import CheckedModel, describe_fault, read_text, read_yaml
@@ -167,6 +167,8 @@ def _open_finished_runs(
             with ExitStack() as own:
                 runs.append(_open_finished_run(path, file, home, own))
                 opened.enter_context(own.pop_all())
+        except NotInstalled as error:
+            raise UsageError(f"{one_line(file)} cannot be verified on this machine: {error}") from None
         except (DubitoError, OSError) as error:
             invalid.append(InvalidFile(file, _public_reason(error, path, file)))
     return runs

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from threading import RLock
 from typing import Any, Final
 
-from dubito.errors import UsageError, one_line, suggestion
+from dubito.errors import NotInstalled, UsageError, one_line, suggestion
 from dubito.game import Member
 
 _STDERR_LOCK: Final = RLock()  # held while standard error is redirected
@@ -52,11 +52,11 @@ INSTALL: Final = "OpenSpiel is not installed: pip install 'dubito[openspiel]'"
 
 @cache
 def pyspiel() -> Any:
-    """Return the pyspiel module. Raises UsageError if it is not installed."""
+    """Return the pyspiel module. Raises NotInstalled without it."""
     try:
         import pyspiel as engine
     except ImportError:
-        raise UsageError(INSTALL) from None
+        raise NotInstalled(INSTALL) from None
     return engine
 
 
