@@ -60,7 +60,8 @@ def main() -> None:
     start = time.perf_counter()
     for seed in range(arguments.runs):
         with tempfile.TemporaryDirectory() as name:
-            rate = compare_twins(build_twins(seed, arguments, registry), registry, Path(name)).differences["score"].rate
+            pair = compare_twins(build_twins(seed, arguments, registry), registry, Path(name))
+        rate = pair.differences["score"].difference
         contain += rate.low <= 0 <= rate.high
         differ += rate.value != 0
         shown = f"{rate.value:+.3f} [{rate.low:+.3f}, {rate.high:+.3f}]"

@@ -69,7 +69,13 @@ def _as_dict(row: Any) -> dict[str, Any]:
     if isinstance(row, BaseModel):
         return row.model_dump(mode="json")
     assert is_dataclass(row)
-    return asdict(row)  # type: ignore[arg-type]
+    return asdict(row, dict_factory=_leave_out_ends)  # type: ignore[arg-type]
+
+
+def _leave_out_ends(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a dataclass's fields. The interval of a rate without a value has no ends."""
+    plain = dict(fields)
+    return plain | {"low": None, "high": None} if plain.get("value", 0) is None else plain
 
 
 @dataclass(frozen=True)
@@ -173,7 +179,7 @@ class Run:
     def ranking(self) -> Rows[documents.PlayerResult]:
         """Return the players, best first, with their rates and 95 % confidence intervals."""
         stored = self.stored
-        return Rows(documents.players(stored.tally, stored.kinds, stored.order, stored.game.results))
+        return Rows(documents.players(stored.tally, stored.kinds, stored.relation, stored.game.results))
 
     def comparisons(self) -> Rows[documents.PairResult]:
         """Return every pair of contenders with its difference on the same deals, or nothing without contenders."""

@@ -24,7 +24,7 @@ from dubito.report import documents
 from dubito.report.documents import ComparisonObject, MergeObject
 from dubito.report.run_tables import arm_tables, contender_tables
 from dubito.report.verdicts import describe_verdict
-from dubito.stats.ranking import rank_contenders
+from dubito.stats.ranking import relate_contenders
 
 
 @click.command()
@@ -106,8 +106,8 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
         arms, parts = list_arms(stored, comparison), [*comparison_parts(stored, comparison)]
     ranking_inputs = comparison.tally, comparison.contenders, comparison.results
     kinds = {contender.name: contender.kind for contender in comparison.contenders}
-    order = rank_contenders(*ranking_inputs)
-    verdict = describe_verdict(order, player_labels(kinds)) if order else None
+    relation = relate_contenders(*ranking_inputs)
+    verdict = describe_verdict(relation, player_labels(kinds)) if relation else None
     if as_json:
         names = [str(run or folder) for run, folder in zip(runs or (None,), folders, strict=True)]
         print_document(

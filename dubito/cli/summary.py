@@ -40,14 +40,8 @@ from dubito.report.run_tables import (
 from dubito.report.tables import ResultTable, Value, cell_text, column_kind, player_columns, texts
 from dubito.report.verdicts import describe_verdict
 from dubito.stats.players import calibrations
-from dubito.stats.ranking import (
-    Order,
-    RankingRow,
-    by_table_size,
-    contender_ranking,
-    rank_players,
-    ranking,
-)
+from dubito.stats.ranking import RankingRow, by_table_size, contender_ranking, ranking, relate_players
+from dubito.stats.relation import Relation
 
 _MAX_SUMMARY_ROWS: Final = 5
 
@@ -65,27 +59,27 @@ def print_summary(run: RunResult, tables: bool, sizes: bool = False) -> None:
         _print_notes(run)
 
 
-def _rank_order(run: RunResult) -> Order:
-    return rank_players(run.tally, run.experiment.names, run.contenders, run.game.results, run.models)
+def _relate(run: RunResult) -> Relation:
+    return relate_players(run.tally, run.experiment.names, run.contenders, run.game.results)
 
 
 def print_end(run: RunResult) -> None:
     """Print the verdict, the best players, and the models' calls and cost."""
     results, kinds = run.game.results, run.experiment.kinds
-    first, order = results.measures[0], _rank_order(run)
-    say(fill(describe_verdict(order, player_labels(kinds)), 79, break_on_hyphens=False))
+    first, relation = results.measures[0], _relate(run)
+    say(fill(describe_verdict(relation, player_labels(kinds)), 79, break_on_hyphens=False))
     # Only the contenders are compared, on their common deals. The opponents filled the other seats.
-    if order.paired:
+    if relation.paired:
         contenders = contender_ranking(run.tally, run.contenders, results)
         rows = [(row.contender.name, row.deals, row.rates) for row in contenders]
-        rows.sort(key=lambda row: order.names.index(row[0]))
+        rows.sort(key=lambda row: relation.names.index(row[0]))
     else:
         rows = [(row.name, row.games, row.rates) for row in ranking(run.tally, run.experiment.names, results)]
     cells = [
         [
             name,
             kinds[name],
-            cell_text(order.rank(name), "count"),
+            cell_text(relation.rank(name), "count"),
             f"{of:,}",
             cell_text(rates[first.key], column_kind(first)),
         ]
@@ -93,11 +87,11 @@ def print_end(run: RunResult) -> None:
     ]
     rated = first.name if first.span else f"{first.name} %"
     title = f"{run.tally.games:,} games"
-    if order.paired:
+    if relation.paired:
         seat = "the same seat" if run.contenders[0].seats == 1 else "both seats"
         title += f"; every contender took {seat} in every deal"
     title += f"; the best {_MAX_SUMMARY_ROWS} of {len(rows)}" if len(rows) > _MAX_SUMMARY_ROWS else ""
-    counted = "deals" if order.paired else "games"
+    counted = "deals" if relation.paired else "games"
     table(title, ["player", "kind", "rank", counted, f"{rated} [95 % CI]"], cells)
     if run.models:
         say(_describe_model_use(run))
@@ -152,20 +146,20 @@ def print_tables(run: RunResult, sizes: bool) -> None:
     if fake_models := describe_fake_models(run.experiment.kinds):
         say(fake_models)
     rows, twice = ranking(run.tally, run.experiment.names, results), run.game.lineup == "uniform"
-    order = _rank_order(run)
-    verdict = fill(describe_verdict(order, player_labels(run.experiment.kinds)), 79, break_on_hyphens=False)
+    relation = _relate(run)
+    verdict = fill(describe_verdict(relation, player_labels(run.experiment.kinds)), 79, break_on_hyphens=False)
     title = f"{run.tally.games:,} games; 95 % confidence intervals, clustered by deal"
     title += ", for a fixed number of deals" if run.experiment.stop else ""
     compared = contender_tables(run.tally, run.contenders, results)
-    if order.paired:
+    if relation.paired:
         say(verdict)
         show(*compared, notes=False)
-        show(opponents_table(rows, order, results, f"Opponents, in {title}", twice=twice), notes=False)
-        if both := contenders_among_opponents(order, [player.name for player in run.experiment.bots]):
+        show(opponents_table(rows, relation, results, f"Opponents, in {title}", twice=twice), notes=False)
+        if both := contenders_among_opponents(relation, [player.name for player in run.experiment.bots]):
             say(fill(both, 79))
     else:
         say(verdict)
-        show(replace(ranking_table(rows, order, results, twice=twice), title=title), *compared, notes=False)
+        show(replace(ranking_table(rows, relation, results, twice=twice), title=title), *compared, notes=False)
     if run.game.has_neighbours:
         show(_neighbours_table(rows, results.rate))
     if run.game.is_duel:
@@ -234,8 +228,8 @@ def build_document(run: RunResult, report: Path | None) -> RunObject:
         state="stopped" if stopped else "finished",
         stopped=stopped,
         results_digest=run.results_digest if counted else None,
-        verdict=describe_verdict(_rank_order(run), player_labels(experiment.kinds)) if counted else None,
-        ranking=documents.players(run.tally, run.experiment.kinds, _rank_order(run), results, lies) if counted else [],
+        verdict=describe_verdict(_relate(run), player_labels(experiment.kinds)) if counted else None,
+        ranking=documents.players(run.tally, run.experiment.kinds, _relate(run), results, lies) if counted else [],
         contenders=documents.contenders(run.tally, run.contenders, results, [folder]) if counted else [],
         pairs=documents.pairs(run.tally, run.contenders, results) if counted else [],
         comparison=documents.comparison(run.tally, run.contenders, results) if counted else None,
@@ -285,11 +279,11 @@ def _games_to_significance(run: RunResult) -> int | None:
     """Return how many games would probably make the top difference significant; None if it is, or if unknown."""
     if run.experiment.stop or run.experiment.shard:
         return None
-    order = _rank_order(run)
-    if not order.more_games:
+    more_games = _relate(run).more_games
+    if not more_games:
         return None
     a_deal = run.experiment.games_per_deal
-    return -(-(run.tally.games + order.more_games) // a_deal) * a_deal
+    return -(-(run.tally.games + more_games) // a_deal) * a_deal
 
 
 def command_prefix() -> str:

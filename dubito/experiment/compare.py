@@ -1,7 +1,7 @@
 """Compare contenders of several runs, using the deals that all of these runs played with the same cards."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
@@ -10,10 +10,17 @@ from dubito.experiment.experiment import PlayerSpec
 from dubito.experiment.replay import LieCounts, count_lies
 from dubito.experiment.stored import Run, list_contenders
 from dubito.game import FALLBACK_OUTCOME, Results
-from dubito.stats.players import add_fallback_contender
 from dubito.stats.ranking import Contender
 from dubito.stats.rates import Rate
-from dubito.stats.tally import Measured, Tally, add_contender_deals, split_by_contender
+from dubito.stats.tally import (
+    Measured,
+    Outcome,
+    Tally,
+    add_alike,
+    add_contender_deals,
+    fallback_sums,
+    split_by_contender,
+)
 from dubito.store.folder import DATABASE, MANIFEST
 from dubito.store.model_log import ModelLog
 
@@ -211,19 +218,22 @@ def _build_arm(run: Run, name: str, spec: PlayerSpec, lies: LieCounts | None) ->
 
 
 def _read_measures(tally: Tally, runs: Sequence[Run], results: Results) -> Iterator[list[tuple[Measured, ...]]]:
-    """Yield the measures of all contenders, deal by deal. Games with a fallback are also added to the tally."""
-    deals = _common_deals(runs)
+    """Yield the measures of all contenders, deal by deal.
+
+    Games with a fallback, and deals that two contenders played alike, are also added to the tally.
+    """
+    deals, seats = _common_deals(runs), runs[0].planned.contender_seats
     for games_of_runs in zip(*(_read_deals(run, deals) for run in runs), strict=True):
         games = [game for of_run in games_of_runs for game in of_run]
-        seats = runs[0].planned.contender_seats
-        for number, (measured, touched) in enumerate(games):
+        for number, (_, measured, touched) in enumerate(games):
             if touched:
-                add_fallback_contender(tally, number // seats, measured, results)
-        yield split_by_contender([measured for measured, _ in games], seats)
+                tally.add("touched_contenders", (number // seats,), fallback_sums(measured, results))
+        add_alike(tally, split_by_contender([outcome for outcome, _, _ in games], seats))
+        yield split_by_contender([measured for _, measured, _ in games], seats)
 
 
-def _read_deals(run: Run, deals: int) -> Iterator[list[tuple[Measured, bool]]]:
-    """Yield the contender's measures in each game of the first deals, and whether a fallback answered.
+def _read_deals(run: Run, deals: int) -> Iterator[list[tuple[Outcome, Measured, bool]]]:
+    """Yield each game of the first deals with the contender's measures, and whether it had a fallback or forfeited.
 
     Raises UsageError or RunStopped if games cannot be read.
     """
@@ -233,17 +243,15 @@ def _read_deals(run: Run, deals: int) -> Iterator[list[tuple[Measured, bool]]]:
         last = min(first + _DEALS_PER_QUERY * m, end)
         touched = _read_fallback_seats(run, first, last)
         for deal in range(first, last, m):
-            games = [(game, *_unpack_contender(run, next(rows))) for game in range(deal, deal + m)]
-            yield [(measured, (game, seat) in touched) for game, seat, measured in games]
+            yield [_read_contender(run, next(rows), touched, game) for game in range(deal, deal + m)]
 
 
-def _unpack_contender(run: Run, row: bytes) -> tuple[int, Measured]:
-    """Return the contender's seat and measures from a packed game."""
-    results = run.game.results
-    outcome = run.outcome(row)
-    if outcome.contender_seat is None:
+def _read_contender(run: Run, row: bytes, touched: Set[tuple[int, ...]], game: int) -> tuple[Outcome, Measured, bool]:
+    outcome, results = run.outcome(row), run.game.results
+    if (seat := outcome.contender_seat) is None:
         raise UsageError(f"{run}: {MANIFEST} and {DATABASE} are not from the same run")
-    return outcome.contender_seat, outcome.measure_seats(results)[outcome.contender_seat]
+    has_fallback = (game, seat) in touched or outcome.has_failed(seat, results)
+    return outcome, outcome.measure_seats(results)[seat], has_fallback
 
 
 def _read_fallback_seats(run: Run, first: int, last: int) -> set[tuple[int, ...]]:

@@ -101,7 +101,7 @@ def pair_standings(run: Run) -> list[PairStanding]:
         return []
     first = run.game.results.headline[0]
     pairs = contender_pairs(run.tally, list_contenders(run.planned, run.models), run.game.results)
-    left_open = [{pair.one.name, pair.other.name} for pair in pairs if pair.differences[first].verdict.is_open]
+    left_open = [{pair.one.name, pair.other.name} for pair in pairs if pair.differences[first].is_open]
     standings = []
     for places, test in replay_decision(run).test.pairs.items():
         one, other = (run.contenders[place] for place in places)
@@ -117,7 +117,7 @@ def describe_standing(pair: PairStanding, experiment: Experiment) -> str:
     """Describe a pair: `A - B: 140 deals, 62 % of the way to significantly different`."""
     test, names = pair.test, f"{one_line(pair.one)} - {one_line(pair.other)}"
     assert experiment.stop is not None
-    closer = f"less than {experiment.stop.within:g} apart"
+    closer = f"probably less than {experiment.stop.within:g} apart"
     if test.verdict is not None:
         verdict = {"different": _DIFFERENT, "within": closer, "undecided": "undecided, given up"}[test.verdict]
         caveat = ", but fallbacks leave the winner open" if pair.is_open else ""
@@ -134,7 +134,7 @@ def describe_stop_rule(experiment: Experiment, game: Game) -> str:
     measure = game.results.measure(game.results.headline[0])
     unit = measure.name if measure.span else f"points of {measure.name}"
     within = f"{experiment.stop.within:g} {unit}"
-    return f"when every pair is {_DIFFERENT} or less than {within} apart; at most {experiment.deals:,} deals"
+    return f"when every pair is {_DIFFERENT} or probably less than {within} apart; at most {experiment.deals:,} deals"
 
 
 def find_stop_flaw(run: Run) -> str | None:

@@ -27,7 +27,8 @@ from dubito.files import describe_fault
 from dubito.game import Game, PlayerKind
 from dubito.game.find import NoSuchGame, Registry, find_bots, find_game, package_of, source_of
 from dubito.game.packages import missing_game_hint
-from dubito.stats.ranking import Contender, Order, RankingRow, build_contenders, rank_players, ranking
+from dubito.stats.ranking import Contender, RankingRow, build_contenders, ranking, relate_players
+from dubito.stats.relation import Relation
 from dubito.stats.tally import Outcome, Tally, load_tally, read_outcome
 from dubito.store.folder import DATABASE, MANIFEST, read_manifest
 from dubito.store.model_log import ModelLog, PlayerLog, Spend
@@ -173,10 +174,10 @@ class Run:
         return ranking(self.tally, self.names, self.game.results)
 
     @cached_property
-    def order(self) -> Order:
-        """The order of the contenders if several are compared, or else of all players."""
+    def relation(self) -> Relation:
+        """The relation of the contenders if several are compared, or else of all players."""
         contenders = list_contenders(self.planned, self.models)
-        return rank_players(self.tally, self.names, contenders, self.game.results, self.models)
+        return relate_players(self.tally, self.names, contenders, self.game.results)
 
     @property
     def is_decided(self) -> bool:

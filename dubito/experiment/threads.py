@@ -18,7 +18,7 @@ from dubito.experiment.progress import ModelProgress
 from dubito.game.streams import DealStreams
 from dubito.llm.request import AccountFault, BatchPending, Interrupted, Suspended
 from dubito.llm.threads import STOP_GRACE_SECONDS, start_threads, wait_for_threads
-from dubito.stats.players import add_fallback_seats, add_statements
+from dubito.stats.players import add_statements
 from dubito.stats.tally import sum_deals
 
 if TYPE_CHECKING:
@@ -232,9 +232,9 @@ class ThreadedChunks:
             result.decision_digests = [game.decision_digest for game in all_games]
         result.records = [game.record for game in all_games]
         result.first_fallback = next((game.bot_error for game in all_games if game.bot_error is not None), None)
-        result.tally = sum_deals([[game.outcome for game in whole] for whole in finished], results)
+        outcomes = [[game.outcome for game in whole] for whole in finished]
+        result.tally = sum_deals(outcomes, results, [game.fallback_seats for game in all_games])
         for whole in finished:
-            add_fallback_seats(result.tally, [(game.outcome, game.fallback_seats) for game in whole], results)
             add_statements(result.tally, [(game.outcome.seats[s.seat], s) for game in whole for s in game.statements])
         return result
 

@@ -307,6 +307,12 @@ class Results:
         return (*self.seat_counts, FALLBACK_TURNS)
 
     @cached_property
+    def failure_counts(self) -> tuple[int, int]:
+        """The indexes in `counts` of a seat's fallback turns and of its forfeits, if the game has forfeits."""
+        turns = self.counts.index(FALLBACK_TURNS)
+        return turns, self.counts.index(FORFEITS) if FORFEITS in self.counts else turns
+
+    @cached_property
     def published_counts(self) -> tuple[str, ...]:
         """The game's seat counts that are reported unchanged, not as means or measures."""
         others = {*self.averaged, *(measure.count for measure in self.measures)}

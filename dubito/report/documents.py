@@ -8,22 +8,21 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.json_schema import models_json_schema
 
 from dubito.game import Lie, PlayerKind, Results
 from dubito.llm.prices import PICO
 from dubito.stats.ranking import (
-    PRELIMINARY,
     Contender,
-    Order,
-    PairedDifference,
     PairRow,
     contender_pairs,
     contender_ranking,
-    rank_contenders,
     ranking,
+    relate_contenders,
 )
+from dubito.stats.rates import Rate
+from dubito.stats.relation import PRELIMINARY, ComparedPair, PairOutcome, Relation, WithheldReason
 from dubito.stats.stopping import PairVerdict
 from dubito.stats.tally import Tally
 from dubito.store.model_log import PlayerLog
@@ -52,8 +51,14 @@ class Interval(DocumentPart):
     """An estimate with its 95 % confidence interval."""
 
     value: float | None = Field(description="null without data")
-    low: float
-    high: float
+    low: float | None = Field(description="null without a value")
+    high: float | None = Field(description="null without a value")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out_ends(cls, rate: Any) -> Any:
+        is_withheld = isinstance(rate, Rate) and rate.value is None
+        return {"value": None, "low": None, "high": None} if is_withheld else rate
 
 
 class LieResult(DocumentPart):
@@ -88,13 +93,16 @@ class ContenderResult(DocumentPart):
     run: str = Field(description="the run folder")
     deals: int
     rates: dict[str, Interval]
-    fallback_share: float = Field(description="share of decisions made by the fallback")
+    fallback_share: float = Field(description="share of a model's decisions made by its fallback; 0 for other players")
+    fallback_games: int = Field(description="number of games with a fallback or forfeit")
 
 
 class Difference(DocumentPart):
     """The first contender's value minus the other's, on the same deals."""
 
     difference: Interval
+    relation: PairOutcome = Field(description="of the first contender to the other")
+    withheld: WithheldReason | None = Field(description="why the relation is withheld, or null")
     winner: str | None = Field(
         description="null if the difference is not significant, or if fallbacks could explain it"
     )
@@ -405,7 +413,7 @@ class TrialObject(Document):
 def players(
     tally: Tally,
     kinds: Mapping[str, PlayerKind],
-    order: Order,
+    relation: Relation,
     results: Results,
     lies: "LieCounts | None" = None,
 ) -> list[PlayerResult]:
@@ -420,7 +428,11 @@ def players(
 
     return [
         part_of(
-            PlayerResult, row, kind=kinds[row.name], rank=order.rank(row.name), lies=lie_result(names.index(row.name))
+            PlayerResult,
+            row,
+            kind=kinds[row.name],
+            rank=relation.rank(row.name),
+            lies=lie_result(names.index(row.name)),
         )
         for row in ranking(tally, names, results)
     ]
@@ -434,12 +446,13 @@ def contenders(
     tally: Tally, compared: Sequence[Contender], results: Results, runs: Sequence[str]
 ) -> list[ContenderResult]:
     """Return the contenders, best first. `runs` lists the run folders in which they played."""
-    order = rank_contenders(tally, compared, results)
+    relation = relate_contenders(tally, compared, results)
     return [
         part_of(
             ContenderResult,
             row.contender,
-            rank=order.rank(row.contender.name) if order else None,
+            rank=relation.rank(row.contender.name) if relation else None,
+            fallback_games=row.bounds.touched,
             run=runs[row.contender.run],
             deals=row.deals,
             rates=row.rates,
@@ -448,17 +461,9 @@ def contenders(
     ]
 
 
-def _difference(pair: PairRow, difference: PairedDifference) -> Difference:
-    verdict = difference.verdict
-    return part_of(
-        Difference,
-        difference,
-        difference=difference.rate,
-        winner=None if verdict.winner is None else (pair.one, pair.other)[verdict.winner].name,
-        worst=verdict.worst,
-        best=verdict.best,
-        verdict=difference.stop_test,
-    )
+def _difference(row: PairRow, pair: ComparedPair) -> Difference:
+    winners = {"better": row.one.name, "worse": row.other.name}
+    return part_of(Difference, pair, relation=pair.outcome, winner=winners.get(pair.outcome), verdict=pair.stop_test)
 
 
 def pairs(tally: Tally, compared: Sequence[Contender], results: Results) -> list[PairResult]:
@@ -474,8 +479,10 @@ def pairs(tally: Tally, compared: Sequence[Contender], results: Results) -> list
 
 
 def comparison(tally: Tally, compared: Sequence[Contender], results: Results) -> ComparedResult | None:
-    order = rank_contenders(tally, compared, results)
-    return ComparedResult(preliminary=order.is_preliminary, fragility=order.fragility) if order else None
+    relation = relate_contenders(tally, compared, results)
+    if relation is None:
+        return None
+    return ComparedResult(preliminary=relation.is_preliminary, fragility=relation.fragility)
 
 
 def pair_statuses(standings: "Sequence[PairStanding]") -> list[PairStatus]:

@@ -43,7 +43,8 @@ from dubito.report.tables import (
 )
 from dubito.report.verdicts import describe_verdict, describe_winner
 from dubito.stats.players import fallback_share
-from dubito.stats.ranking import PRELIMINARY, by_table_size, contender_ranking
+from dubito.stats.ranking import by_table_size, contender_ranking
+from dubito.stats.relation import PRELIMINARY
 from dubito.store.folder import last_written, to_yaml
 from dubito.store.model_log import PlayerLog
 
@@ -52,7 +53,7 @@ _UNITS: Final = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 
 def headline(source: Run) -> list[str]:
-    verdict = describe_verdict(source.order, source.label)
+    verdict = describe_verdict(source.relation, source.label)
     return [verdict, *_describe_cost(source)]
 
 
@@ -112,7 +113,7 @@ def overview(
 ) -> Page:
     """Return the first page. `looks` contains links to the other pages as (name, path, description)."""
     results, players = source.game.results, RunPlayers(source)
-    answer, sure = describe_winner(source.order)
+    answer, sure = describe_winner(source.relation)
     sections = [Section("", _answer_blocks(source, players, sure))]
     if stories and source.models:
         sections.append(Section("How each model plays", stories.tiles(players.names)))
@@ -123,17 +124,17 @@ def overview(
     sections.append(Section("Look closer", [Links(looks)]))
     sections.append(Section("More: settings, model usage, files", _more_blocks(source, scanned), folded=True))
     preview = Preview(" ".join(headline(source)), players.chart())
-    title, _ = describe_winner(source.order, source.label)
+    title, _ = describe_winner(source.relation, source.label)
     about = f"{display_name(source.game)} · {_date_line(source)}"
     return Page("index.html", title, sections, heading=answer, about=about, preview=preview)
 
 
 def _answer_blocks(source: Run, players: RunPlayers, sure: str) -> list[Block]:
     """Return the chart, a sentence about how certain the result is, and the cost."""
-    games, planned, order = source.tally.games, source.planned.games, source.order
+    games, planned, relation = source.tally.games, source.planned.games, source.relation
     marked = []
-    if order.is_preliminary:
-        marked.append(f"Preliminary: only {pluralize(order.deals, 'deal')} (fewer than {PRELIMINARY})")
+    if relation.is_preliminary:
+        marked.append(f"Preliminary: only {pluralize(relation.deals, 'deal')} (fewer than {PRELIMINARY})")
     if not source.is_finished:
         marked.append(f"Unfinished: {games:,} of {planned:,} games counted")
     cost = _describe_cost(source) or ["No models played, so nothing was spent."]
@@ -145,15 +146,15 @@ def _answer_blocks(source: Run, players: RunPlayers, sure: str) -> list[Block]:
 
 def _player_blocks(source: Run, players: RunPlayers, lies: LieCounts | None) -> list[Block]:
     """Return the full verdict, the table of all players, and notes about limitations."""
-    results, order = source.game.results, source.order
-    verdict = Paragraph(describe_verdict(order, source.label), answer=True)
+    results, relation = source.game.results, source.relation
+    verdict = Paragraph(describe_verdict(relation, source.label), answer=True)
     blocks: list[Block] = [verdict, Paragraph(results.meaning), players.table(lies)]
-    if both := contenders_among_opponents(order, [player.name for player in source.planned.bots]):
+    if both := contenders_among_opponents(relation, [player.name for player in source.planned.bots]):
         blocks.append(Paragraph(both))
     contenders = list_contenders(source.planned, source.models)
     compared = contender_ranking(source.tally, contenders, results)
     # The contenders are in the table of all players, and their pairs are on the page that compares two.
-    blocks += contender_notes(compared, order if order.paired else None, contenders, results)
+    blocks += contender_notes(compared, relation if relation.paired else None, results)
     return [*blocks, *bot_errors(source.rows)]
 
 

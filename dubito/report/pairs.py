@@ -34,7 +34,7 @@ from dubito.report.verdicts import describe_winner
 from dubito.show.odds import load_odds
 from dubito.show.run import ReplayedGames
 from dubito.show.story import ModelDecisions, Texts, list_moves, story_of_game
-from dubito.stats.ranking import Contender, contender_pairs, rank_contenders
+from dubito.stats.ranking import Contender, contender_pairs, relate_contenders
 from dubito.stats.rates import Rate
 from dubito.stats.tally import Tally
 
@@ -191,17 +191,15 @@ def compare_pages(
 ) -> Iterator[Page]:
     """Yield a page for each pair of contenders, best pair first. With `odds`, show the winning chances."""
     pairs = contender_pairs(tally, contenders, results)
-    order = rank_contenders(tally, contenders, results, pairs)
-    assert order is not None
+    relation = relate_contenders(tally, contenders, results, pairs)
+    assert relation is not None
     by_name = {side.name: side for side in sides}
-    table = pairs_table(pairs, order.deals, results)
+    table = pairs_table(pairs, relation.deals, results)
     paths = ["compare.html" if not place else f"compare-{place + 1}.html" for place in range(len(pairs))]
     table = replace(table, links=[path if place < _MAX_PAIRS else None for place, path in enumerate(paths)])
     with_pages = replace(table, rows=table.rows[:_MAX_PAIRS], links=table.links[:_MAX_PAIRS])
     for place, (path, pair) in enumerate(zip(paths[:_MAX_PAIRS], pairs, strict=False)):
-        first, second = order.names.index(pair.one.name), order.names.index(pair.other.name)
-        more_games = next(iter(pair.differences.values())).more_games
-        answer, sure = describe_winner(order.pair(first, second, more_games))
+        answer, sure = describe_winner(relation.only(pair.one.name, pair.other.name))
         one, other = by_name[pair.one.name], by_name[pair.other.name]
         positions = [*_side_by_side(one, other, f"compare-{place + 1}", odds=odds)]
         sections = [Section("", [Paragraph(sure)])] if sure else []

@@ -1,6 +1,6 @@
 """The overview of a run's players: the chart of their scores and the table of their figures."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -24,7 +24,6 @@ from dubito.report.tables import (
     points,
 )
 from dubito.stats.ranking import ContenderRow, RankingRow, contender_ranking
-from dubito.stats.rates import Rate
 
 _MAX_CHARTED: Final = 12  # maximum number of contenders, and of opponents; the table shows all
 _NOTES: Final = (
@@ -43,7 +42,7 @@ class RunPlayers:
     def compared(self) -> Sequence[ContenderRow | RankingRow]:
         """The contenders' rows if several are compared, or else all players' rows."""
         source = self.source
-        if not source.order.paired:
+        if not source.relation.paired:
             return source.rows
         contenders = list_contenders(source.planned, source.models)
         return contender_ranking(source.tally, contenders, source.game.results)
@@ -51,8 +50,8 @@ class RunPlayers:
     @cached_property
     def opponents(self) -> Sequence[RankingRow]:
         """The rows of the players that are not compared."""
-        order = self.source.order
-        return [row for row in self.source.rows if row.name not in order.names] if order.paired else []
+        relation = self.source.relation
+        return [row for row in self.source.rows if row.name not in relation.names] if relation.paired else []
 
     @property
     def names(self) -> list[str]:
@@ -93,16 +92,14 @@ class RunPlayers:
         source, name = self.source, _player_name(row)
         path, first = f"bots/{source.names.index(name)}.html", source.game.results.measures[0]
         rate, kind = row.rates[first.key], source.kinds[name]
-        if is_opponent or name == self.source.order.names[0] or name not in self.source.order.names:
+        relation = source.relation
+        if is_opponent or name == relation.names[0] or name not in relation.names:
             return ScoreChartRow(name, kind, path, rate, is_opponent=is_opponent)
-        pair = 0, self.source.order.names.index(name)
-        verdict = self.source.order.verdicts[pair]
-        is_worse = self.source.order.wins(*pair)
-        text = "significantly worse" if is_worse else _OPEN if verdict.is_open else _NO_DIFFERENCE
-        lead = verdict.difference
-        # Adding 0.0 turns -0.0 into 0.0.
-        difference = cell_text(Rate(0.0 - (lead.value or 0.0), -lead.high, -lead.low), difference_kind(first))
-        return ScoreChartRow(name, kind, path, rate, text, difference, is_worse)
+        pair = relation.pair(relation.names.index(name), 0)
+        text = f"undecided because of {relation.failures}" if pair.is_open else pair.withheld or pair.outcome
+        text = _COMPARED_WITH_FIRST.get(text, text)
+        difference = cell_text(pair.difference, difference_kind(first))
+        return ScoreChartRow(name, kind, path, rate, text, difference, pair.outcome == "worse")
 
     def table(self, lies: LieCounts | None) -> ResultTable:
         """Return the table of all players. Lies are counted in all of a player's seats."""
@@ -115,8 +112,8 @@ class RunPlayers:
         shares = [Column(one.key, one.title, one.kind, only_in_files=True) for one in chance_level_columns(results)]
         columns = [*player_columns("player"), Column("role", "role", "text", only_in_files=True)]
         columns += [*counts("rank", "games"), *rates, *shares, *self._more_columns(lies)]
-        order, seats = source.order, source.planned.contender_seats
-        compared = order.names if order.paired else source.contenders
+        relation, seats = source.relation, source.planned.contender_seats
+        compared = relation.names if relation.paired else source.contenders
         cells: list[list[Value]] = []
         headings: list[str] = []
         for row in rows:
@@ -125,11 +122,11 @@ class RunPlayers:
             role = "contender" if name in compared else "opponent" if compared else "player"
             measured = [row.rates[rate.key] for rate in rates]
             chances = [row.equal_share.get(key) for key in results.headline]
-            cells.append([name, role, order.rank(name), games, *measured, *chances, *self._more_cells(name, lies)])
+            cells.append([name, role, relation.rank(name), games, *measured, *chances, *self._more_cells(name, lies)])
             headings.append("Opponents, in all their seats" if isinstance(row, RankingRow) else _CONTENDERS)
         links = [f"bots/{source.names.index(str(row[0]))}.html" for row in cells]
         return ResultTable(
-            "players", "Players", columns, cells, [_NOTES], links, headings=headings if order.paired else ()
+            "players", "Players", columns, cells, [_NOTES], links, headings=headings if relation.paired else ()
         )
 
     def _more_columns(self, lies: LieCounts | None) -> Iterator[Column]:
@@ -154,8 +151,11 @@ class RunPlayers:
             yield None if log is None else log.picodollars
 
 
-_NO_DIFFERENCE: Final = "no significant difference"
-_OPEN: Final = "undecided because of fallbacks"
+_COMPARED_WITH_FIRST: Final[Mapping[str, str]] = {
+    "better": "significantly better",
+    "worse": "significantly worse",
+    "identical": "played identically",
+}
 _CONTENDERS: Final = "Contenders, in the same seats of the same deals"
 
 

@@ -30,22 +30,19 @@ from dubito.report.tables import (
 )
 from dubito.stats.players import Calibration, FallbackBounds, fallback_share
 from dubito.stats.ranking import (
-    PRELIMINARY,
     Contender,
     ContenderRow,
-    Order,
-    PairedDifference,
     PairRow,
     RankingRow,
     SizeRow,
     contender_pairs,
     contender_ranking,
     find_unequal_fallbacks,
-    rank_contenders,
+    relate_contenders,
 )
 from dubito.stats.rates import Rate, clustered_rate
+from dubito.stats.relation import FALLBACK_LIMIT, PRELIMINARY, ComparedPair, Relation, describe_limits, name_failures
 from dubito.stats.tally import ANYBODY, BOTH, Tally
-from dubito.stats.verdict import FALLBACK_LIMIT
 from dubito.store.model_log import OF_PLAYER, TOKENS, PlayerLog
 
 _RANK_NOTE: Final = (
@@ -57,9 +54,8 @@ _HOLM_NOTE: Final = (
     "that does not exist. A pair may therefore not be significant even if its own interval excludes 0."
 )
 _FALLBACK_NOTE: Final = (
-    f'"no: fallbacks" means that the fallback made more than {100 * FALLBACK_LIMIT:g} % of the decisions of one of the '
-    "two, and that the order would change if all games with a fallback counted against the leader. Such a pair has no "
-    "winner."
+    f'"no: fallbacks" means that one of the two had {{}} in more than {100 * FALLBACK_LIMIT:g} % of its games, and '
+    "that the order would change if all of these games counted against the leader. Such a pair has no winner."
 )
 _FIXED: Final = "95 % confidence intervals for a fixed number of deals"
 _ANYTIME: Final = "anytime 95 % confidence intervals"
@@ -86,8 +82,8 @@ def chance_level_columns(results: Results) -> list[Column]:
 
 def _bounds_columns(results: Results) -> list[Column]:
     columns = [
-        Column("touched", "games with a fallback", detail=True),
-        Column("touched_share", "games with a fallback %", "rate"),
+        Column("touched", f"games with {name_failures(results)}", detail=True),
+        Column("touched_share", f"games with {name_failures(results)} %", "rate"),
     ]
     for key in results.headline:
         measure = results.measure(key)
@@ -98,46 +94,42 @@ def _bounds_columns(results: Results) -> list[Column]:
 
 
 def _extreme_case(results: Results) -> str:
-    if results.measures[0].span:
-        return (
-            f"results if every game with a fallback had ended with the lowest or the highest {results.measures[0].name}"
-        )
-    return f"results if every game with a fallback had been a loss or a {results.endings[0]}"
+    return f"results if games with {name_failures(results)} counted as {describe_limits(results)}"
 
 
-def ranking_table(rows: Sequence[RankingRow], order: Order, results: Results, *, twice: bool) -> ResultTable:
+def ranking_table(rows: Sequence[RankingRow], relation: Relation, results: Results, *, twice: bool) -> ResultTable:
     """Return the table of players for a run without paired contenders.
 
     The players are ranked by the first measure. `twice` means that a bot can hold two seats in a game.
     """
     title = f"Ranking by {results.measures[0].name}"
-    return _players_table("ranking", title, rows, results, [_TIES_NOTE, *_notes_on_seats(twice)], order)
+    return _players_table("ranking", title, rows, results, [_TIES_NOTE, *_notes_on_seats(twice)], relation)
 
 
 def opponents_table(
-    rows: Sequence[RankingRow], order: Order, results: Results, title: str, *, twice: bool
+    rows: Sequence[RankingRow], relation: Relation, results: Results, title: str, *, twice: bool
 ) -> ResultTable | None:
     """Return a table of the contenders' opponents, without ranks, or None if all players are contenders."""
-    others = [row for row in rows if row.name not in order.names]
+    others = [row for row in rows if row.name not in relation.names]
     if not others:
         return None
     return _players_table("opponents", title, others, results, [_OPPONENTS_NOTE, *_notes_on_seats(twice)], None)
 
 
 def _players_table(
-    key: str, title: str, rows: Sequence[RankingRow], results: Results, notes: Sequence[str], order: Order | None
+    key: str, title: str, rows: Sequence[RankingRow], results: Results, notes: Sequence[str], relation: Relation | None
 ) -> ResultTable:
     rates = rate_columns(results)
     shares = {rate.key for rate in rates}
     keys = {bucket: f"{bucket}_games" if bucket in shares else bucket for bucket in results.scoreboard}
     board = [Column(key, bucket.replace("_", " ")) for bucket, key in keys.items()]
-    rank = counts("rank") if order else []
+    rank = counts("rank") if relation else []
     columns = [*player_columns("bot"), *rank, *board, *counts("games"), *rates, *chance_level_columns(results)]
     cells: list[list[Value]] = []
     for row in rows:
         ended = [row.buckets[bucket] for bucket in keys]
         measured = (row.rates[rate.key] for rate in rates)
-        ranked = [order.rank(row.name)] if order else []
+        ranked = [relation.rank(row.name)] if relation else []
         cells.append([row.name, *ranked, *ended, row.games, *measured, *_equal_shares(row, results)])
     return ResultTable(key, title, columns, cells, notes)
 
@@ -147,12 +139,12 @@ def _notes_on_seats(twice: bool) -> list[str]:
     return [*notes, "A game in which a bot has two seats counts twice for that bot."] if twice else notes
 
 
-def contenders_among_opponents(order: Order, opponents: Sequence[str]) -> str | None:
+def contenders_among_opponents(relation: Relation, opponents: Sequence[str]) -> str | None:
     """Return a sentence if a contender was also drawn as an opponent, or else None.
 
     The sentence belongs below tables that cover all seats.
     """
-    both = [one_line(name) for name in order.names if name in opponents] if order.paired else []
+    both = [one_line(name) for name in relation.names if name in opponents] if relation.paired else []
     if not both:
         return None
     one = len(both) == 1
@@ -189,13 +181,13 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
     if not rows:
         return []
     pairs = contender_pairs(tally, contenders, results)
-    order = rank_contenders(tally, contenders, results, pairs)
-    columns, rank_column = [*player_columns("contender"), *counts("deals")], counts("rank") if order else []
+    relation = relate_contenders(tally, contenders, results, pairs)
+    columns, rank_column = [*player_columns("contender"), *counts("deals")], counts("rank") if relation else []
     ranked = [columns[0], *rank_column, columns[1]]  # a single contender has no rank
     shares = [replace(share, detail=True) for share in chance_level_columns(results)] if rows[0].equal_share else []
     cells: list[list[Value]] = []
     for row in rows:
-        rank = [order.rank(row.contender.name)] if order else []
+        rank = [relation.rank(row.contender.name)] if relation else []
         shared = _equal_shares(row, results) if shares else []
         cells.append([row.contender.name, *rank, row.deals, *(row.rates[column.key] for column in rates), *shared])
     seat = "the same seat" if contenders[0].seats == 1 else "both seats"
@@ -203,38 +195,31 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
     title += f"; {_FIXED}" if any(one.within is not None for one in contenders) else ""
     shown_rates = [column if column.key in results.headline else replace(column, detail=True) for column in rates]
     blocks: list[ResultTable | Paragraph] = [
-        ResultTable("contenders", title, [*ranked, *shown_rates, *shares], cells, [_RANK_NOTE] if order else [])
+        ResultTable("contenders", title, [*ranked, *shown_rates, *shares], cells, [_RANK_NOTE] if relation else [])
     ]
     if pairs:
         blocks.append(pairs_table(pairs, rows[0].deals, results))
-    return [*blocks, *contender_notes(rows, order, contenders, results)]
+    return [*blocks, *contender_notes(rows, relation, results)]
 
 
 def contender_notes(
-    rows: Sequence[ContenderRow], order: Order | None, contenders: Sequence[Contender], results: Results
+    rows: Sequence[ContenderRow], relation: Relation | None, results: Results
 ) -> Iterator[ResultTable | Paragraph]:
     """Yield notes about what limits the contenders' results: few deals, and fallbacks.
 
-    A single contender has no order.
+    A single contender has no relation.
     """
-    if order and (warnings := list_cautions(order)):
+    if relation and (warnings := list_cautions(relation)):
         yield Paragraph(" ".join(warnings))
     if any(row.bounds.touched for row in rows):
-        columns = [
-            *player_columns("contender"),
-            *counts("deals"),
-            Column("fallback_share", "fallbacks, % of decisions", "rate"),
-            *_bounds_columns(results),
-        ]
-        cells: list[list[Value]] = [
-            [row.contender.name, row.deals, row.contender.fallback_share, *_bounds(row.bounds)] for row in rows
-        ]
+        columns = [*player_columns("contender"), *counts("deals"), *_bounds_columns(results)]
+        cells: list[list[Value]] = [[row.contender.name, row.deals, *_bounds(row.bounds)] for row in rows]
         yield ResultTable("contenders-bounds", f"Fallbacks of contenders: {_extreme_case(results)}", columns, cells)
-    if two := find_unequal_fallbacks(contenders):
-        most, least = ((cell_text(one.fallback_share, "rate"), one_line(one.name)) for one in two)
+    if two := find_unequal_fallbacks(rows):
+        most, least = ((cell_text(row.bounds.share, "rate"), one_line(row.contender.name)) for row in two)
         text = (
-            f"Fallbacks made {most[0]} % of {most[1]}'s decisions but {least[0]} % of {least[1]}'s, so "
-            "this compares systems (model, prompt and fallback), not models."
+            f"{most[0]} % of {most[1]}'s games had {name_failures(results)}, but {least[0]} % of {least[1]}'s, so "
+            "this compares whole systems (with their fallbacks), not only the players."
         )
         yield Paragraph(text, warning=True)
 
@@ -256,13 +241,13 @@ def arm_tables(arms: Sequence[Arm], results: Results) -> list[ResultTable | Para
     return [ResultTable("arms", title, columns, cells), *texts_added]
 
 
-def list_cautions(order: Order) -> list[str]:
+def list_cautions(relation: Relation) -> list[str]:
     """Return warnings if the result depends on few deals."""
-    deals = _counted(order.deals, "deal")
-    warnings = [f"Preliminary: only {deals} (fewer than {PRELIMINARY})."] if order.is_preliminary else []
-    if order.fragility:
-        few = f"{order.fragility:,} of the {order.deals:,} deals" if order.deals > 1 else "its only deal"
-        warnings.append(f"Without {few}, {one_line(order.names[0])} would no longer lead.")
+    deals = _counted(relation.deals, "deal")
+    warnings = [f"Preliminary: only {deals} (fewer than {PRELIMINARY})."] if relation.is_preliminary else []
+    if relation.fragility:
+        few = f"{relation.fragility:,} of the {relation.deals:,} deals" if relation.deals > 1 else "its only deal"
+        warnings.append(f"Without {few}, {one_line(relation.names[0])} would no longer lead.")
     return warnings
 
 
@@ -272,8 +257,8 @@ def _counted(n: int, noun: str) -> str:
 
 def pairs_table(pairs: Sequence[PairRow], deals: int, results: Results) -> ResultTable:
     columns = player_columns("contender", "against")
-    verdicts = [one.verdict for pair in pairs for one in pair.differences.values()]
-    has_fallbacks = any(verdict.has_fallbacks for verdict in verdicts)
+    compared = [one for pair in pairs for one in pair.differences.values()]
+    has_fallbacks = any(one.has_fallbacks for one in compared)
     for key in results.headline:
         measure = results.measure(key)
         columns += [Column(key, measure.title, difference_kind(measure))]
@@ -284,40 +269,38 @@ def pairs_table(pairs: Sequence[PairRow], deals: int, results: Results) -> Resul
                 for end in ("worst", "best")
             ]
     cells: list[list[Value]] = []
-    stopped = any(one.interval == "anytime" for pair in pairs for one in pair.differences.values())
+    stopped = any(one.interval == "anytime" for one in compared)
     for pair in pairs:
-        within = min((one.within for one in (pair.one, pair.other) if one.within is not None), default=0.0)
         row: list[Value] = [pair.one.name, pair.other.name]
-        for difference in (pair.differences[key] for key in results.headline):
-            row += [difference.rate, describe_significance(difference, within)]
-            row += [difference.verdict.worst, difference.verdict.best] if has_fallbacks else []
+        for one in (pair.differences[key] for key in results.headline):
+            row += [one.difference, describe_significance(one)]
+            row += [one.worst, one.best] if has_fallbacks else []
         cells.append(row)
     unit = " in points" if any(column.kind == "points" for column in columns) else ""
     title = f"Pairs: differences{unit} on {deals:,} common deals; {_ANYTIME if stopped else _FIXED}"
     notes = [_HOLM_NOTE.format(len(pairs))] if len(pairs) > 1 else []
-    notes += [_FALLBACK_NOTE] if any(verdict.limits_overlap for verdict in verdicts) else []
+    overlap = any(one.limits_overlap for one in compared)
+    notes += [_FALLBACK_NOTE.format(name_failures(results))] if overlap else []
     return ResultTable("pairs", title, columns, cells, [_STOP_NOTE, *notes] if stopped else notes)
 
 
-def describe_significance(difference: PairedDifference, within: float = 0.0) -> str:
-    """Return whether a pair has a winner, or why not.
-
-    `within` is the difference that a run with `stop` tests for.
-    """
-    if difference.verdict.winner is not None:
+def describe_significance(pair: ComparedPair) -> str:
+    """Return whether a pair has a winner, or why not."""
+    if pair.outcome in ("better", "worse"):
         return "yes"
-    if difference.verdict.limits_overlap:
+    if pair.outcome == "identical":
+        return "no: identical"
+    if pair.limits_overlap:
         return "no: fallbacks"
-    if difference.stop_test is not None:
-        return f"less than {within:g} apart" if difference.stop_test == "within" else "undecided"
-    if difference.interval == "anytime":
+    if pair.stop_test is not None:
+        return f"probably less than {pair.within:g} apart" if pair.stop_test == "within" else "undecided"
+    if pair.interval == "anytime":
         return "not yet"
-    return "cannot be estimated" if difference.more_games is None else f"about {difference.more_games:,} more games"
+    return "cannot be estimated" if pair.more_games is None else f"about {pair.more_games:,} more games"
 
 
 def _bounds(bounds: FallbackBounds) -> list[Value]:
-    share = bounds.touched / bounds.seats if bounds.seats else None
-    return [bounds.touched, share, *(end for ends in bounds.rates.values() for end in ends)]
+    return [bounds.touched, bounds.share, *(end for ends in bounds.rates.values() for end in ends)]
 
 
 def bounds_table(
@@ -332,7 +315,7 @@ def bounds_table(
         for row in rows
         if row.bounds.touched and not (row.name in contenders and row.games == games)
     ]
-    columns = [Column("bot", "model player", "player"), *counts("games"), *_bounds_columns(results)]
+    columns = [Column("bot", "player", "player"), *counts("games"), *_bounds_columns(results)]
     return ResultTable("bounds", f"Fallbacks in all seats: {_extreme_case(results)}", columns, cells) if cells else None
 
 

@@ -1,170 +1,260 @@
-"""Describe the result of a run in words: who beats whom, ties, and what fallbacks leave undecided.
+"""Describe the relation of a run's players in words: who beats whom, ties, and what fallbacks leave undecided.
 
 `run` and `compare` print these sentences, leaderboards start with them, and `--json` contains them as `verdict`. A
-report starts with a shorter answer.
+report starts with a shorter answer. Every pair that a sentence names, or includes as "everyone else" or "others", is
+looked up in the relation: no sentence follows from the order of the players alone.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations, starmap
+from itertools import combinations
+from math import floor
+from operator import attrgetter
 from typing import Final
 
 from dubito.errors import join_names, one_line
 from dubito.report.tables import cell_text, difference_kind
-from dubito.stats.ranking import MIN_DEALS, PRELIMINARY, Order
-from dubito.stats.verdict import FALLBACK_LIMIT, ComparedPair
+from dubito.stats.relation import FALLBACK_LIMIT, MIN_DEALS, PRELIMINARY, ComparedPair, Relation
 
 _MAX_NAMES: Final = 4  # maximum number of names in a list of players
 _HEADLINE_NAMES: Final = 2  # maximum number of names in a page's headline
 # Maximum number of leads described one by one that fallbacks leave open.
 _MAX_LEADS: Final = 2
 _FEW_DEALS: Final = f"Preliminary (fewer than {PRELIMINARY} deals): "
+_CYCLE: Final = "every player is significantly worse than another one"
+_LOWER_CASE: Final = ("no ", "every ", "too ")  # first words, which are not names
+_BEATS: Final = "It beats {}."
+_TWINS: Final = "It played identically to {}."
+_ROUNDING: Final = 1e-9
+
+Places = tuple[int, ...]  # players, by their index in the relation
 
 
-def describe_verdict(order: Order, label: Callable[[str], str] = one_line) -> str:
+def describe_verdict(relation: Relation, label: Callable[[str], str] = one_line) -> str:
     """Return the result in a sentence or two. `label` returns a player's display name."""
-    order = replace(order, names=[*map(label, order.names)])
-    if len(order.names) < 2:
-        who = f"Only {order.names[0]}" if order.names else "Nobody"
+    relation = replace(relation, names=[*map(label, relation.names)])
+    if len(relation.names) < 2:
+        who = f"Only {relation.names[0]}" if relation.names else "Nobody"
         return f"{who} played, so there is no comparison."
-    if order.deals < MIN_DEALS:
-        deals = f"{order.deals} deal{'s' * (order.deals != 1)}"
+    if relation.deals < MIN_DEALS:
+        deals = f"{relation.deals} deal{'s' * (relation.deals != 1)}"
         return f"Too few games for a comparison: {deals}, but at least {MIN_DEALS} are needed."
-    ranks = order.ranks
-    groups = [[place for place, rank in enumerate(ranks) if rank == one] for one in sorted({*ranks})]
-    leads = [pair for pair, verdict in order.verdicts.items() if verdict.is_open]
-    clauses = [_winners(order, groups)] if len(groups) > 1 else []
-    clauses += [_open_lead(order, pair) for pair in leads[:_MAX_LEADS]]
-    clauses += filter(None, [_tie(order, group) for group in groups if len(group) > 1])
+    pairs = [*combinations(range(len(relation.names)), 2)]
+    leads = [_leader_first(relation, *pair) for pair in pairs if relation.pair(*pair).is_open]
+    unknown = [_names(relation, pair) for pair in pairs if relation.pair(*pair).withheld == "too few deals"]
+    clauses = [*_winners(relation), *(_open_lead(relation, pair) for pair in leads[:_MAX_LEADS]), *_ties(relation)]
+    clauses += [f"too few common deals: {', '.join(unknown)}"] if unknown else []
     text = "; ".join(clauses)
-    if order.is_preliminary:
+    if relation.is_preliminary:
         text = f"{_FEW_DEALS}{text}"
-    elif text.startswith("no "):
-        text = f"N{text[1:]}"
-    sentences = [f"{text}.", *_fallback_sentences(order, leads[:_MAX_LEADS])]
+    elif text.startswith(_LOWER_CASE):
+        text = f"{text[0].upper()}{text[1:]}"
+    sentences = [f"{text}.", *_fallback_sentences(relation, leads[:_MAX_LEADS])]
     if len(leads) > _MAX_LEADS:
-        sentences.append(f"Fallbacks could explain {len(leads) - _MAX_LEADS} more leads.")
-    if order.more_games:
-        sentences.append(f"About {order.more_games:,} more games would probably settle first place.")
-    return " ".join(sentences)
+        sentences.append(f"{relation.failures.capitalize()} could explain {len(leads) - _MAX_LEADS} more leads.")
+    return " ".join([*sentences, *_games_to_settle(relation)])
 
 
-def describe_winner(order: Order, label: Callable[[str], str] = one_line) -> tuple[str, str]:
+def describe_winner(relation: Relation, label: Callable[[str], str] = one_line) -> tuple[str, str]:
     """Return a headline that names the winner, and a sentence about how certain the result is."""
-    names = [*map(label, order.names)]
+    relation = replace(relation, names=[*map(label, relation.names)])
+    names = relation.names
     if len(names) < 2:
         return f"{names[0]} is the only player." if names else "Nobody has played.", ""
-    if order.deals < MIN_DEALS:
+    if relation.deals < MIN_DEALS:
         return "It is too early to name a winner.", ""
-    beaten = [place for place in range(1, len(names)) if order.wins(0, place)]
-    others = [place for place in range(1, len(names)) if place not in beaten]
-    rival = min(beaten, key=lambda place: order.verdicts[0, place].difference.value or 0.0) if beaten else 1
-    verdict = order.verdicts[0, rival]
-    sure = f"The lead over {names[rival]} is {_amount(order, verdict)}."
-    if order.more_games:
-        sure += f" About {order.more_games:,} more games would probably settle first place."
-    if not verdict.difference.value:
-        return f"No clear winner: {names[0]} and {names[1]} have the same {order.measure.name}.", sure
-    if not beaten:
-        cause = "fallbacks could explain it" if verdict.is_open else "it could be chance"
-        return f"No clear winner: {names[0]} leads {names[1]} by {_format_lead(order, verdict)}, but {cause}.", sure
-    whom = _few_names([names[place] for place in beaten]) if others or len(beaten) == 1 else "everyone else"
-    answer = f"{names[0]} beats {whom} by {'at least ' * (len(beaten) > 1)}{_format_lead(order, verdict)}."
-    if others:
-        rest = _few_names([names[place] for place in others])
-        if any(order.verdicts[0, place].is_open for place in others):
-            answer += f" Because of fallbacks, it is unclear whether it beats {rest}."
-        elif order.is_preliminary:
-            answer += f" It is too early to tell how it compares with {rest}."
-        else:
-            answer += f" Its lead over {rest} could be chance."
-    return answer, sure
+    if not relation.unbeaten:
+        return f"No clear winner: {_CYCLE}.", ""
+    first, groups = relation.unbeaten[0], dict[str, list[int]]()
+    others = [place for place in range(len(names)) if place != first]
+    for place in others:
+        groups.setdefault(_describe_pair(relation, first, place), []).append(place)
+    beaten, twins = groups.pop(_BEATS, []), groups.pop(_TWINS, [])
+    rest = [place for place in others if place not in twins]
+    sentences = []
+    if beaten:
+        rival = min(beaten, key=lambda place: relation.pair(first, place).lead)
+        whom = "everyone else" if beaten == others and len(beaten) > 1 else _few_names(relation, beaten)
+        lead = _format_lead(relation, relation.pair(first, rival), at_least=len(beaten) > 1)
+        sentences = [f"{names[first]} beats {whom} by {lead}."]
+        sentences += [text.format(_few_names(relation, places)) for text, places in groups.items()]
+    elif rest:
+        rival = rest[0]
+        sentences = [f"No clear winner: {_describe_undecided(relation, *_leader_first(relation, first, rival))}."]
+    if twins:
+        sentences.append(f"{names[first]} played identically to {_few_names(relation, twins)}.")
+    if not rest:
+        return sentences[0], f"They had the same results in all {relation.deals:,} deals."
+    one, other = _leader_first(relation, first, rival)
+    pair = relation.pair(one, other)
+    sure = [f"{names[one]} minus {names[other]} is {_amount(relation, pair)}."]
+    if pair.difference.value is None:
+        sure = []
+    elif pair.lead:
+        sure = [f"The lead over {names[other]} is {_amount(relation, pair)}."]
+    return " ".join(sentences), " ".join([*sure, *_games_to_settle(relation)])
 
 
-def _few_names(names: Sequence[str]) -> str:
+def _leader_first(relation: Relation, one: int, other: int) -> tuple[int, int]:
+    return (one, other) if relation.pair(one, other).lead >= 0 else (other, one)
+
+
+def _games_to_settle(relation: Relation) -> Iterator[str]:
+    if relation.more_games:
+        yield f"About {relation.more_games:,} more games would probably settle first place."
+
+
+def _describe_pair(relation: Relation, first: int, other: int) -> str:
+    """Return a sentence about "it", the first player, and a place for the names of others to which it also applies."""
+    pair = relation.pair(first, other)
+    if pair.withheld:
+        unclear = f"Because of {relation.failures}, it is unclear whether it beats {{}}."
+        return unclear if pair.is_open else "It has too few common deals with {}."
+    if pair.outcome == "better":
+        return _BEATS
+    if pair.outcome == "identical":
+        return _TWINS
+    if relation.is_preliminary:
+        return "It is too early to tell how it compares with {}."
+    return "Its lead over {} could be chance." if pair.lead > 0 else "It does not differ significantly from {}."
+
+
+def _describe_undecided(relation: Relation, one: int, other: int) -> str:
+    """Describe a pair without a winner and why it has none. The first one leads or ties."""
+    pair, names = relation.pair(one, other), relation.names
+    if pair.withheld == "too few deals":
+        return f"{names[one]} and {names[other]} have too few common deals"
+    if not pair.lead:
+        return f"{names[one]} and {names[other]} have the same {relation.measure.name}"
+    cause = f"{relation.failures} could explain it" if pair.is_open else "it could be chance"
+    return f"{names[one]} leads {names[other]} by {_format_lead(relation, pair)}, but {cause}"
+
+
+def _few_names(relation: Relation, places: Sequence[int]) -> str:
+    names = [relation.names[place] for place in places]
     return join_names(names) if len(names) <= _HEADLINE_NAMES else f"{names[0]} and {len(names) - 1} others"
 
 
-def _format_lead(order: Order, verdict: ComparedPair) -> str:
-    value = verdict.difference.value or 0.0
-    if order.measure.span:
-        return f"{value:.2f} {order.measure.name}"
-    points = f"{100 * value:.{0 if value >= 0.01 else 1}f}"
-    return f"{points} point{'s' * (points != '1')}"
+def _format_lead(relation: Relation, pair: ComparedPair, at_least: bool = False) -> str:
+    """Format a lead briefly. The smallest of several leads is rounded down, so that none is smaller."""
+    scale, unit = (1, f" {relation.measure.name}") if relation.measure.span else (100, " points")
+    digits = 2 if relation.measure.span else 0 if pair.lead >= 0.01 else 1
+    value = scale * pair.lead
+    if at_least:
+        value = floor(value * 10**digits + _ROUNDING) / 10**digits
+    shown = f"{value:.{digits}f}"
+    return f"{'at least ' * at_least}{shown}{unit[:-1] if (shown, unit) == ('1', ' points') else unit}"
 
 
-def _winners(order: Order, groups: Sequence[Sequence[int]]) -> str:
-    """Describe which players in the best group beat the best of the rest, and by how much.
+def _winners(relation: Relation) -> Iterator[str]:
+    """Describe which unbeaten players beat the best of the rest, by how much, and whom else they beat.
 
-    If they also beat everyone else, say so.
+    The first unbeaten player's ties with players that others beat are also described.
     """
-    other = min(place for group in groups[1:] for place in group)
-    better = [place for place in groups[0] if place < other and order.wins(place, other)]
-    rest = [place for place in range(len(order.names)) if place > other]
-    least = min((order.verdicts[place, other] for place in better), key=lambda one: one.difference.value or 0.0)
-    same = len({order.verdicts[place, other].difference.value for place in better}) == 1
-    text = (
-        f"{_some_names([order.names[place] for place in better])} {'is' if len(better) == 1 else 'are'} significantly "
-    )
-    text += f"better than {order.names[other]} by {'' if same else 'at least '}{_amount(order, least)}"
-    if rest and all(order.wins(one, place) for one in better for place in rest):
-        whom = "everyone else" if len(rest) > 1 else order.names[rest[0]]
-        text += f", and better than {whom} by at least as much"
-    return text
+    every, top = range(len(relation.names)), relation.unbeaten
+    if not top:
+        yield _CYCLE
+        return
+    others = [place for place in every if place not in top]
+    best = next((place for place in others if any(relation.wins(one, place) for one in top)), None)
+    better = top[:1] if best is None else [one for one in top if relation.wins(one, best)]
+    beaten = [place for place in others if all(relation.wins(one, place) for one in better)]
+    if beaten:
+        lead = attrgetter("lead")
+        leads = {place: min((relation.pair(one, place) for one in better), key=lead) for place in beaten}
+        least = min(beaten, key=lambda place: leads[place].lead)
+        same = len({relation.pair(one, least).lead for one in better}) == 1
+        text = f"{_names(relation, better)} {'is' if len(better) == 1 else 'are'} significantly better than "
+        text += f"{relation.names[least]} by {'' if same else 'at least '}{_amount(relation, leads[least])}"
+        if more := [place for place in beaten if place != least]:
+            # Of several winners, "everyone else" could include the other winners.
+            whom = "everyone else" if 1 < len(more) == len(every) - 2 else _names(relation, more)
+            text += f", and better than {whom} by at least as much"
+        yield text
+    tie = "no significant difference"
+    if tied := [place for place in others if relation.pair(better[0], place).outcome == tie]:
+        yield f"{relation.names[better[0]]} is not significantly better than {_names(relation, tied)}"
 
 
-def _open_lead(order: Order, pair: tuple[int, int]) -> str:
+def _open_lead(relation: Relation, leader_and_other: Places) -> str:
     """Describe a player's lead that fallbacks could explain."""
-    verdict, (one, other) = order.verdicts[pair], (order.names[place] for place in pair)
-    return (
-        f"{one} leads {other} by {_amount(order, verdict)}, but the fallback made {_shares(order, pair)}: "
-        f"counting those games as {order.limits} gives {_limits(order, verdict)}, so there is no winner"
-    )
+    one, other = leader_and_other
+    pair = relation.pair(one, other)
+    lead = f"{relation.names[one]} leads {relation.names[other]} by {_amount(relation, pair)}"
+    counted = f"counting those games as {relation.limits} gives {_limits(relation, pair)}, so there is no winner"
+    return f"{lead}, but {_shares(relation, leader_and_other)}: {counted}"
 
 
-def _tie(order: Order, group: Sequence[int]) -> str:
-    """Describe a group in which no player beats another."""
-    pairs, names = [*combinations(group, 2)], _some_names([order.names[place] for place in group])
-    if any(starmap(order.wins, pairs)):
-        return ""
-    if any(order.verdicts[pair].is_open for pair in pairs):
-        return f"no winner among {names}" if len(group) > 2 else ""
-    if order.within is not None and order.close >= {*pairs}:
-        text = f"{names} are less than {order.within:g} {_unit(order)} apart"
-    else:
-        text = f"no significant difference {'between' if len(group) == 2 else 'among'} {names}"
-    return f"{text}: {_amount(order, order.verdicts[0, 1])}" if order.paired and len(order.names) == 2 else text
+def _ties(relation: Relation) -> Iterator[str]:
+    """Describe the groups of equal rank in which no player beats another."""
+    for rank in sorted({*relation.ranks}):
+        group = [place for place, own in enumerate(relation.ranks) if own == rank]
+        pairs = [relation.pair(*pair) for pair in combinations(group, 2)]
+        outcomes = {pair.outcome for pair in pairs}
+        names = _names(relation, group)
+        if not outcomes - {"identical"} or outcomes & {"better", "worse"}:
+            continue
+        if "withheld" in outcomes:
+            if len(group) > 2:
+                yield f"no winner among {names}"
+            continue
+        if relation.within is not None and all(pair.stop_test == "within" for pair in pairs):
+            text = f"{names} are probably less than {relation.within:g} {_unit(relation)} apart"
+            widest = max(max(pair.difference.high, -pair.difference.low) for pair in pairs)
+            if (1 if relation.measure.span else 100) * widest >= relation.within:
+                text += ", although a larger difference is still possible"
+        else:
+            text = f"no significant difference {'between' if len(group) == 2 else 'among'} {names}"
+        alone = relation.paired and len(relation.names) == 2
+        yield f"{text}: {_amount(relation, pairs[0])}" if alone else text
+    for twins in _twins(relation):
+        yield f"{_names(relation, twins)} played identically in all {relation.deals:,} deals"
 
 
-def _fallback_sentences(order: Order, described: Sequence[tuple[int, int]]) -> Iterator[str]:
+def _twins(relation: Relation) -> Iterator[Places]:
+    """Yield groups of players that all played identically, covering every identical pair."""
+    covered = set[Places]()
+    every = range(len(relation.names))
+    for pair in combinations(every, 2):
+        if relation.pair(*pair).outcome == "identical" and pair not in covered:
+            group: Places = pair
+            for place in every[pair[1] + 1 :]:
+                if all(relation.pair(one, place).outcome == "identical" for one in group):
+                    group = (*group, place)
+            covered |= {*combinations(group, 2)}
+            yield group
+
+
+def _fallback_sentences(relation: Relation, described: Sequence[Places]) -> Iterator[str]:
     """Yield the worst and best case for players with too many fallbacks, skipping `described` pairs."""
-    shares = [0.0] * len(order.names)
-    for pair, verdict in order.verdicts.items():
-        for place, share in zip(pair, verdict.fallback_shares, strict=True):
-            shares[place] = share
-    done = {*described}
-    above = [place for place, share in enumerate(shares) if share > FALLBACK_LIMIT]
+    shares = dict[int, float]()
+    for both, pair in relation.pairs.items():
+        shares |= zip(both, pair.fallback_shares, strict=True)
+    above, done = [place for place in sorted(shares) if shares[place] > FALLBACK_LIMIT], set[Places]()
     for place in above[:_MAX_NAMES]:
-        if any(place in pair for pair in described):
+        both = (0, max(1, place))
+        compared = relation.pair(*both)
+        if both in done or compared.difference.value is None or any(place in pair for pair in described):
             continue
-        pair = (0, max(1, place))
-        if pair in done:
-            continue
-        done.add(pair)
-        between = f" between {order.names[0]} and {order.names[pair[1]]}" if len(order.names) > 2 else ""
+        done.add(both)
+        between = f" between {_names(relation, both)}" if len(relation.names) > 2 else ""
+        text = _shares(relation, both)
         yield (
-            f"The fallback made {_shares(order, pair)}: counting those games as {order.limits}, the difference"
-            f"{between} is {_limits(order, order.verdicts[pair])} {_unit(order)}."
+            f"{text[0].upper()}{text[1:]}: counting those games as {relation.limits}, the difference{between} is "
+            f"{_limits(relation, compared)} {_unit(relation)}."
         )
     if len(above) > _MAX_NAMES:
         others = len(above) - _MAX_NAMES
-        yield f"The fallback also made more than {100 * FALLBACK_LIMIT:g} % of the decisions of {others} other players."
+        limit = f"{100 * FALLBACK_LIMIT:g} %"
+        yield f"{others} other players also had {relation.failures} in more than {limit} of their games."
 
 
-def _shares(order: Order, pair: tuple[int, int]) -> str:
-    both = zip(pair, order.verdicts[pair].fallback_shares, strict=True)
-    above = [(share, order.names[place]) for place, share in both if share > FALLBACK_LIMIT]
-    return join_names([f"{_percent(share)} of the decisions of {name}" for share, name in above])
+def _shares(relation: Relation, pair: Places) -> str:
+    both = zip(pair, relation.pair(*pair).fallback_shares, strict=True)
+    above = [(share, relation.names[place]) for place, share in both if share > FALLBACK_LIMIT]
+    return (
+        f"{join_names([f'{_percent(share)} of the games of {name}' for share, name in above])} had {relation.failures}"
+    )
 
 
 def _percent(share: float) -> str:
@@ -172,22 +262,27 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %" if round(100 * share, 1) > 100 * FALLBACK_LIMIT else f"{100 * share:.3f} %"
 
 
-def _amount(order: Order, verdict: ComparedPair) -> str:
-    shown = cell_text(verdict.difference, difference_kind(order.measure)).replace("+", "")
+def _amount(relation: Relation, pair: ComparedPair) -> str:
+    shown = cell_text(pair.difference, difference_kind(relation.measure)).replace("+", "")
     value, _, interval = shown.partition(" ")
-    return f"{value} {_unit(order)} {interval} ({'anytime ' * (order.within is not None)}95 % confidence interval)"
+    kind = "anytime " * (relation.within is not None)
+    # The test that stops a run can find a difference before the anytime interval excludes 0.
+    is_early = pair.outcome in ("better", "worse") and pair.difference.low <= 0 <= pair.difference.high
+    decided = ", but the test that stops the run decided earlier" * is_early
+    return f"{value} {_unit(relation)} {interval} ({kind}95 % confidence interval{decided})"
 
 
-def _limits(order: Order, verdict: ComparedPair) -> str:
-    ends = (cell_text(end, difference_kind(order.measure)).replace("+", "") for end in (verdict.worst, verdict.best))
+def _limits(relation: Relation, pair: ComparedPair) -> str:
+    ends = (cell_text(end, difference_kind(relation.measure)).replace("+", "") for end in (pair.worst, pair.best))
     return " to ".join(ends)
 
 
-def _unit(order: Order) -> str:
-    return order.measure.name if order.measure.span else f"points of {order.measure.name}"
+def _unit(relation: Relation) -> str:
+    return relation.measure.name if relation.measure.span else f"points of {relation.measure.name}"
 
 
-def _some_names(names: Sequence[str]) -> str:
+def _names(relation: Relation, places: Sequence[int]) -> str:
+    names = [relation.names[place] for place in places]
     if len(names) > _MAX_NAMES + 1:
         return f"{', '.join(names[:_MAX_NAMES])} and {len(names) - _MAX_NAMES} others"
     return join_names(names)

@@ -1,7 +1,7 @@
 """Bounds of rates with fallbacks, and the calibration of stated probabilities.
 
-Games with fallbacks count as played and are never dropped. The bounds show the worst case, in which every affected seat
-has the lowest value of the measure, and the best case, in which it has the highest.
+Games with fallbacks or forfeits count as played and are never dropped. The bounds show the worst case, in which every
+affected seat has the lowest value of the measure, and the best case, in which it has the highest.
 
 Calibration compares the probabilities that models state with the truth. The score is Brier's (1950), the mean of
 (stated probability - truth)^2: 0 is perfect, lower is better. The reference score r (1 - r) results from always stating
@@ -9,47 +9,32 @@ the base rate r. Intervals are clustered by deal, as for all rates.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from dubito.game import FALLBACK_OUTCOME, Results
 from dubito.stats.rates import Rate, clustered_rate
-from dubito.stats.tally import Outcome, Tally
+from dubito.stats.tally import Tally
 
 
 @dataclass(frozen=True, slots=True)
 class FallbackBounds:
     """The worst and best case of the headline measures per seat."""
 
-    touched: int  # seats for which a fallback answered at least once
+    touched: int  # seats for which a fallback answered at least once, or that forfeited
     seats: int
     rates: dict[str, tuple[float, float]]  # by headline key
+
+    @property
+    def share(self) -> float:
+        return self.touched / self.seats if self.seats else 0.0
 
 
 def fallback_share(outcomes: Mapping[str, int]) -> float:
     """Return the share of decisions that a fallback answered."""
     fallbacks = sum(count for outcome, count in outcomes.items() if outcome.startswith(FALLBACK_OUTCOME))
     return fallbacks / sum(outcomes.values()) if fallbacks else 0.0
-
-
-def add_fallback_seats(tally: Tally, games: Sequence[tuple[Outcome, Set[int]]], results: Results) -> None:
-    """Add a deal's seats in which a fallback answered."""
-    seats = len({outcome.contender_seat for outcome, _ in games})  # seats that each contender played
-    for number, (outcome, touched) in enumerate(games):
-        measured = outcome.measure_seats(results)
-        for seat in touched:
-            tally.add("touched", (outcome.seats[seat],), _fallback_sums(measured[seat], results))
-            if seat == outcome.contender_seat:
-                add_fallback_contender(tally, number // seats, measured[seat], results)
-
-
-def add_fallback_contender(tally: Tally, contender: int, measured: Sequence[int], results: Results) -> None:
-    tally.add("touched_contenders", (contender,), _fallback_sums(measured, results))
-
-
-def _fallback_sums(measured: Sequence[int], results: Results) -> list[int]:
-    return [1, *(measured[results.place(key)] for key in results.headline)]
 
 
 def player_bounds(tally: Tally, results: Results, player: int, seats: int, measured: Sequence[int]) -> FallbackBounds:
@@ -69,7 +54,7 @@ def _bounds(sums: Sequence[int] | None, results: Results, seats: int, measured: 
     for key, their in zip(results.headline, theirs, strict=True):
         place = results.place(key)
         least, scale = measured[place] - their, results.measures[place].scale
-        ends = Rate(None, least / (scale * seats), (least + scale * touched) / (scale * seats))
+        ends = Rate(0.0, least / (scale * seats), (least + scale * touched) / (scale * seats))
         ends = ends.on_span(results.measures[place].span)
         rates[key] = (ends.low, ends.high)
     return FallbackBounds(touched, seats, rates)

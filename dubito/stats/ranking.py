@@ -4,9 +4,8 @@ Two contenders are significantly different if the 95 % interval of their paired 
 pairs, Holm's method controls for multiple comparisons. If a run stops once its contenders are decided, its own test
 (`stopping.py`) determines significance for the first measure, and anytime intervals do for all others. Without
 contenders there are no paired differences: two players are significantly different if their own 95 % intervals do not
-overlap, even if they shared tables, and the interval of their difference is as wide as the two intervals together. With
-fewer than `MIN_DEALS` deals no difference is significant. A significant difference has a winner, unless fallbacks leave
-that open (`verdict.py`).
+overlap, even if they shared tables, and the interval of their difference is as wide as the two intervals together.
+`relation.py` combines these differences with the number of deals and the fallbacks.
 
 The *rank* of a player is 1 plus the number of players that win against it. If contenders are compared, only they have
 ranks. They are compared in the contenders' seat, by differences on the same deals (R33).
@@ -16,11 +15,10 @@ ranks. They are compared in the contenders' seat, by differences on the same dea
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import combinations
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from dubito.game import FALLBACK_TURNS, FORFEITS, Game, Measure, PlayerKind, Results
 from dubito.stats.players import FallbackBounds, contender_bounds, fallback_share, player_bounds
@@ -33,13 +31,11 @@ from dubito.stats.rates import (
     paired_difference,
     variance_of,
 )
+from dubito.stats.relation import MIN_DEALS, ComparedPair, Relation, describe_limits, limit_difference, name_failures
 from dubito.stats.stopping import PairVerdict, anytime_difference, decode_verdict, scale_difference
 from dubito.stats.tally import Tally
-from dubito.stats.verdict import ComparedPair, RateLimits, describe_limits, reach_verdict
 from dubito.store.model_log import PlayerLog
 
-MIN_DEALS: Final = 10  # with fewer, no difference is significant
-PRELIMINARY: Final = 100  # with fewer deals, a comparison is preliminary; 100 show 11 points of Score with 80 % power
 _MAX_SHARE_GAP: Final = 0.02  # if fallback shares differ by more, systems are compared and not models
 
 
@@ -49,7 +45,7 @@ class Contender:
 
     name: str
     run: int = 0  # contenders of the same run play their deals together
-    fallback_share: float = 0.0  # share of its decisions that a fallback made
+    fallback_share: float = 0.0  # share of a model's decisions that its fallback made
     seats: int = 1  # that it plays in each deal
     kind: PlayerKind = "hand-written"
     within: float | None = None  # points of its run's stop rule, with which intervals are anytime intervals
@@ -67,26 +63,12 @@ class ContenderRow:
 
 
 @dataclass(frozen=True, slots=True)
-class PairedDifference:
-    """The difference between two contenders in a measure, per game, on the same deals."""
-
-    verdict: ComparedPair
-    more_games: int | None  # estimated until there is a winner; 0: there is one; None: unknown
-    interval: Literal["fixed", "anytime"] = "fixed"  # valid for a fixed number of deals, or at any time
-    stop_test: PairVerdict | None = None  # of the test that stops the run; None: another measure, or not yet
-
-    @property
-    def rate(self) -> Rate:
-        return self.verdict.difference
-
-
-@dataclass(frozen=True, slots=True)
 class PairRow:
     """Two contenders on their common deals. The better one by the first measure comes first."""
 
     one: Contender
     other: Contender
-    differences: dict[str, PairedDifference]  # by headline key
+    differences: dict[str, ComparedPair]  # by headline key
 
 
 def build_contenders(
@@ -114,11 +96,11 @@ def contender_pairs(tally: Tally, contenders: Sequence[Contender], results: Resu
     """Return every pair, starting with the best contender."""
     order = _best_first(tally, contenders)
     places = [*combinations(order, 2)]
-    bounds = {place: contender_bounds(tally, results, place, contenders[place].seats).rates for place in order}
+    bounds = {place: contender_bounds(tally, results, place, contenders[place].seats) for place in order}
     in_run, by_measure = Counter(contender.run for contender in contenders), {}
     for key in results.headline:
-        measure, rates = results.measure(key), {place: rate[key] for place, rate in bounds.items()}
-        sums = [_sum_pair(tally, one, other, contenders, in_run, rates, measure, results) for one, other in places]
+        measure = results.measure(key)
+        sums = [_sum_pair(tally, one, other, contenders, in_run, bounds, measure, results) for one, other in places]
         significant = significant_pairs(sums)
         by_measure[key] = [one.difference(place in significant, len(sums)) for place, one in enumerate(sums)]
     return [
@@ -140,10 +122,12 @@ class _PairSums:
     width: float  # of the measure's span
     games: int  # a deal
     within: float | None  # in units of d, if the run has a stop rule
+    points: float | None  # the same, as in the run's settings
     tested: bool  # whether the run's stop rule tests this measure
     stop_test: PairVerdict | None
-    limits: tuple[RateLimits, RateLimits] = ((0.0, 0.0), (0.0, 0.0))  # of both rates, in the measure's units
+    limits: tuple[float, float] = (0.0, 0.0)  # the difference in the worst and the best case, in the measure's units
     fallback_shares: tuple[float, float] = (0.0, 0.0)
+    is_same: bool = False
 
     def rate(self, error: float = ERROR) -> Rate:
         if self.within is None:
@@ -157,23 +141,29 @@ class _PairSums:
         variance = variance_of(self.n, self.d, self.d2)
         return abs(self.d) / math.sqrt(variance) if variance else math.inf if self.d else 0.0
 
-    def difference(self, significant: bool, pairs: int) -> PairedDifference:
-        """Return the difference with its verdict.
-
-        `significant` is the result of Holm's method for this many pairs.
-        """
+    def difference(self, significant: bool, pairs: int) -> ComparedPair:
+        """Return the compared pair. `significant` is the result of Holm's method for this many pairs."""
         if self.within is not None:
             significant = self.stop_test == "different" if self.tested else significant
-        enough = self.tested or self.n >= MIN_DEALS
-        verdict = reach_verdict(self.rate(), significant and enough, self.limits, self.fallback_shares)
-        stop_test = "undecided" if self.stop_test == "different" and verdict.is_open else self.stop_test
-        more: int | None = None
-        if verdict.winner is not None:
-            more = 0
-        elif self.within is None and not verdict.limits_overlap:
-            deals = MIN_DEALS if significant else deals_to_significance(self.n, self.d, self.d2, ERROR / pairs)
-            more = None if deals is None else max(1, deals - self.n) * self.games
-        return PairedDifference(verdict, more, "fixed" if self.within is None else "anytime", stop_test)
+        pair = ComparedPair(
+            self.rate(),
+            significant,
+            *self.limits,
+            self.fallback_shares,
+            self.n,
+            self.is_same,
+            interval="fixed" if self.within is None else "anytime",
+            stop_test=self.stop_test,
+            within=self.points,
+        )
+        if pair.outcome in ("better", "worse"):
+            return replace(pair, more_games=0)
+        if pair.is_open and self.stop_test == "different":
+            return replace(pair, stop_test="undecided")
+        if self.within is not None or pair.limits_overlap:
+            return pair
+        deals = MIN_DEALS if significant else deals_to_significance(self.n, self.d, self.d2, ERROR / pairs)
+        return replace(pair, more_games=None if deals is None else max(1, deals - self.n) * self.games)
 
 
 def significant_pairs(pairs: Sequence[_PairSums]) -> set[int]:
@@ -197,23 +187,21 @@ def _sum_pair(
     other: int,
     contenders: Sequence[Contender],
     in_run: Mapping[int, int],
-    limits: Mapping[int, RateLimits],
+    bounds: Mapping[int, FallbackBounds],
     measure: Measure,
     results: Results,
 ) -> _PairSums:
-    """Return the sums of a pair.
-
-    `in_run` contains the number of contenders in each run, and `limits` the limits of their rates.
-    """
+    """Return the sums of a pair. `in_run` contains the number of contenders in each run."""
     key, sign = (min(one, other), max(one, other)), 1 if one < other else -1
     n, *sums = tally.tables["pairs"][key]
     at, m = results.place(measure.key), contenders[one].seats
     d = sign * sums[at]
     both = contenders[one], contenders[other]
-    withins = [contender.within for contender in both if contender.within is not None]
-    tested = bool(withins) and both[0].run == both[1].run and measure.key == results.headline[0]
+    within = min((contender.within for contender in both if contender.within is not None), default=None)
+    tested = within is not None and both[0].run == both[1].run and measure.key == results.headline[0]
     row = tally.tables.get("decided", {}).get(key) if tested else None
     least, most = measure.span or (0.0, 1.0)
+    limits, shares = limit_difference(bounds[one], bounds[other], measure.key)
     return _PairSums(
         n=n,
         d=d,
@@ -221,11 +209,13 @@ def _sum_pair(
         scale=m * measure.scale,
         width=most - least,
         games=m * sum(in_run[run] for run in {each.run for each in both}),
-        within=scale_difference(min(withins), measure, m) if withins else None,
+        within=None if within is None else scale_difference(within, measure, m),
+        points=within,
         tested=tested,
         stop_test=decode_verdict(row, (sums[at] > 0) - (sums[at] < 0)),
-        limits=(limits[one], limits[other]),
-        fallback_shares=(both[0].fallback_share, both[1].fallback_share),
+        limits=limits,
+        fallback_shares=shares,
+        is_same=tally.tables.get("alike", {}).get(key) == [n],
     )
 
 
@@ -258,13 +248,13 @@ def _count_to_remove(counts: Mapping[int, int]) -> int:
     return gone
 
 
-def find_unequal_fallbacks(contenders: Sequence[Contender]) -> tuple[Contender, Contender] | None:
-    """Return two contenders whose fallback shares differ too much for a fair comparison, higher first."""
-    if not contenders:
+def find_unequal_fallbacks(rows: Sequence[ContenderRow]) -> tuple[ContenderRow, ContenderRow] | None:
+    """Return two contenders whose shares of games with fallbacks differ too much to be fair, higher first."""
+    if not rows:
         return None
-    by_share = sorted(contenders, key=lambda contender: -contender.fallback_share)
+    by_share = sorted(rows, key=lambda row: -row.bounds.share)
     most, least = by_share[0], by_share[-1]
-    return (most, least) if most.fallback_share - least.fallback_share > _MAX_SHARE_GAP else None
+    return (most, least) if most.bounds.share - least.bounds.share > _MAX_SHARE_GAP else None
 
 
 def _best_first(tally: Tally, contenders: Sequence[Contender]) -> list[int]:
@@ -417,42 +407,6 @@ class RankingRow:
     bounds: FallbackBounds  # for model players
 
 
-@dataclass(frozen=True)
-class Order:
-    """The ranked players, best point estimate first, with a verdict for every pair."""
-
-    names: Sequence[str]
-    verdicts: Mapping[tuple[int, int], ComparedPair]  # by index, better player first
-    measure: Measure
-    more_games: int | None = None  # estimate until one of the first two wins; 0 if one does, None if unknown
-    deals: int = MIN_DEALS
-    paired: bool = False  # whether the differences are from the same deals
-    close: Set[tuple[int, int]] = frozenset()  # pairs that are known to be less than `within` apart
-    within: float | None = None  # points of the run's stop rule; if set, intervals are anytime intervals
-    fragility: int | None = None  # the fewest deals without which the first would no longer lead alone
-    limits: str = ""  # describes how the worst and best case count games with a fallback
-
-    @property
-    def is_preliminary(self) -> bool:
-        return self.paired and self.within is None and self.deals < PRELIMINARY
-
-    def wins(self, better: int, other: int) -> bool:
-        verdict = self.verdicts.get((better, other))
-        return verdict is not None and verdict.winner == 0
-
-    @cached_property
-    def ranks(self) -> list[int]:
-        return [1 + sum(self.wins(better, place) for better in range(place)) for place in range(len(self.names))]
-
-    def rank(self, name: str) -> int | None:
-        return dict(zip(self.names, self.ranks, strict=True)).get(name)
-
-    def pair(self, one: int, other: int, more_games: int | None) -> "Order":
-        names, verdicts = [self.names[one], self.names[other]], {(0, 1): self.verdicts[one, other]}
-        close = frozenset({(0, 1)} if (one, other) in self.close else ())
-        return replace(self, names=names, verdicts=verdicts, close=close, more_games=more_games, fragility=None)
-
-
 @dataclass(frozen=True, slots=True)
 class SizeRow:
     """A player's results at tables of one size."""
@@ -470,29 +424,22 @@ def ranking(tally: Tally, names: Sequence[str], results: Results) -> list[Rankin
     return sorted(rows, key=lambda row: (not row.games, -(row.rates[first].value or 0.0), row.name))
 
 
-def rank_players(
-    tally: Tally,
-    names: Sequence[str],
-    contenders: Sequence[Contender],
-    results: Results,
-    models: Mapping[str, PlayerLog],
-) -> Order:
-    """Return the order that every table uses: of the contenders if there are at least two, or else of all players.
+def relate_players(tally: Tally, names: Sequence[str], contenders: Sequence[Contender], results: Results) -> Relation:
+    """Return the relation that every table uses: of the contenders if there are at least two, or else of all players.
 
-    `names` are all players, and `models` the model players by name.
+    `names` are all players.
     """
-    order = rank_contenders(tally, contenders, results)
-    if order is not None:
-        return order
+    relation = relate_contenders(tally, contenders, results)
+    if relation is not None:
+        return relation
     deals = tally.games // (contenders[0].seats if contenders else 1)
-    shares = {name: fallback_share(log.outcomes) for name, log in models.items()}
-    return _rank_by_intervals(ranking(tally, names, results), deals, results, shares)
+    return _relate_by_intervals(ranking(tally, names, results), deals, results)
 
 
-def rank_contenders(
+def relate_contenders(
     tally: Tally, contenders: Sequence[Contender], results: Results, pairs: Sequence[PairRow] | None = None
-) -> Order | None:
-    """Return the order of the contenders by their paired differences, or None if there are fewer than two.
+) -> Relation | None:
+    """Return the contenders' relation by their paired differences, or None if there are fewer than two.
 
     `pairs` is the result of `contender_pairs` if already known.
     """
@@ -501,36 +448,40 @@ def rank_contenders(
     if not pairs:
         return None
     measure = results.measure(results.headline[0])
-    differences = [pair.differences[measure.key] for pair in pairs]
-    by_place = dict(zip(combinations(range(len(rows)), 2), differences, strict=True))  # pairs in order
-    return Order(
+    differences = (pair.differences[measure.key] for pair in pairs)
+    return Relation(
         [row.contender.name for row in rows],
-        {place: one.verdict for place, one in by_place.items()},
+        dict(zip(combinations(range(len(rows)), 2), differences, strict=True)),  # pairs in order
         measure,
-        differences[0].more_games,
         rows[0].deals,
         paired=True,
-        close={place for place, one in by_place.items() if one.stop_test == "within"},
         within=min((one.within for one in contenders if one.within is not None), default=None),
         fragility=_count_decisive_deals(tally, _best_first(tally, contenders)),
         limits=describe_limits(results),
+        failures=name_failures(results),
     )
 
 
-def _rank_by_intervals(rows: Sequence[RankingRow], deals: int, results: Results, shares: Mapping[str, float]) -> Order:
-    """Return the order of the players by their own intervals, leaving out players that never played."""
+def _relate_by_intervals(rows: Sequence[RankingRow], deals: int, results: Results) -> Relation:
+    """Return the players' relation by their own intervals, leaving out players that never played."""
     measure, played = results.measures[0], [row for row in rows if row.games]
-    verdicts = {}
+    pairs = {}
     for one, other in combinations(range(len(played)), 2):
         better, worse = played[one], played[other]
         rate, other_rate = better.rates[measure.key], worse.rates[measure.key]
         difference = Rate(
             (rate.value or 0.0) - (other_rate.value or 0.0), rate.low - other_rate.high, rate.high - other_rate.low
         )
-        limits = (better.bounds.rates[results.headline[0]], worse.bounds.rates[results.headline[0]])
-        both_shares = (shares.get(better.name, 0.0), shares.get(worse.name, 0.0))
-        verdicts[one, other] = reach_verdict(difference, deals >= MIN_DEALS and difference.low > 0, limits, both_shares)
-    return Order([row.name for row in played], verdicts, measure, deals=deals, limits=describe_limits(results))
+        limits, shares = limit_difference(better.bounds, worse.bounds, results.headline[0])
+        pairs[one, other] = ComparedPair(difference, difference.low > 0, *limits, shares, deals)
+    return Relation(
+        [row.name for row in played],
+        pairs,
+        measure,
+        deals,
+        limits=describe_limits(results),
+        failures=name_failures(results),
+    )
 
 
 def _ranking_row(tally: Tally, player: int, names: Sequence[str], results: Results) -> RankingRow:

@@ -50,6 +50,10 @@ class Rate:
     # Number of observations of a share; None for other estimates.
     cases: int | None = field(default=None, compare=False)
 
+    def __neg__(self) -> "Rate":
+        # Subtracting from 0.0 never gives -0.0.
+        return Rate(None if self.value is None else 0.0 - self.value, 0.0 - self.high, 0.0 - self.low)
+
     def on_span(self, span: tuple[float, float] | None) -> "Rate":
         return self if span is None else self.rescale(span[1] - span[0], span[0])
 

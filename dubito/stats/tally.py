@@ -8,8 +8,9 @@ grouping. Measures are counted in units of 1/scale. Means and intervals are comp
 import json
 import struct
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import combinations, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
@@ -44,6 +45,16 @@ class Outcome:
         if (by_bucket := results.values_by_bucket) is not None:
             return [by_bucket[bucket] for bucket in buckets]
         return [results.measure_values(bucket, counts) for bucket, counts in zip(buckets, self.counts, strict=True)]
+
+    def has_failed(self, seat: int, results: Results) -> bool:
+        """Return whether a bot's fallback played for this seat, or the seat forfeited."""
+        own, (turns, forfeits) = self.counts[seat], results.failure_counts
+        return own[turns] > 0 or own[forfeits] > 0
+
+    def is_like(self, other: "Outcome") -> bool:
+        """Return whether another game has the same numbers, whoever played it."""
+        mine, theirs = ((each.capped, each.game_counts, each.marks, each.counts) for each in (self, other))
+        return mine == theirs
 
     def pack(self) -> bytes:
         """Pack the width in bytes (nearly always 1) and then every number in that width, little-endian."""
@@ -127,7 +138,7 @@ _TABLES: Final = (
     "brier",
     "stated",
 )
-_OPTIONAL_TABLES: Final = ("seated", "begun", "decided", "differences")
+_OPTIONAL_TABLES: Final = ("differences", "seated", "begun", "decided", "alike")
 ANYBODY: Final = -1  # stands for the other player in `seated`
 BOTH: Final = 2  # stands for the seat in `seated`
 
@@ -150,6 +161,12 @@ class Tally:
 
     `differences` (contender, other, difference) -> deals with this difference in the first headline measure
 
+    `alike`     (contender, other) -> deals in which both had the same numbers in every game
+
+    `touched`   (player,) -> seats for which a fallback answered at least once, or that forfeited, and their headline
+                measures
+    `touched_contenders` (contender,) -> the same in the contenders' seat
+
     Only for tables of two (`report/run_tables.py`):
 
     `seated`    (player, other or ANYBODY, seat or BOTH) -> deals, sum m, sum m^2, then for each measure y: sum y,
@@ -163,8 +180,6 @@ class Tally:
 
     Only for model players (`players.py`):
 
-    `touched`   (player,) -> seats for which a fallback answered at least once, and their headline measures
-    `touched_contenders` (contender,) -> the same in the contenders' seat
     `brier`     (player,) -> deals, m statements of a probability, sum m^2, then with y a deal's sum of
                 (stated - true)^2, in millionths squared: sum y, sum y^2, sum y*m; then nulls and impossible values
     `stated`    (player, bin of 0.1) -> deals, m, sum m^2, then with y a deal's dishonest plays among the m:
@@ -195,7 +210,9 @@ class Tally:
         return sum(values[0] for _, values in self.rows("sizes"))
 
     def to_json(self) -> str:
-        plain = {table: [[*key, values] for key, values in self.rows(table)] for table in self.tables}
+        # A fixed order, since sums of the same games are compared as text.
+        tables = [table for table in (*_TABLES, *_OPTIONAL_TABLES) if table in self.tables]
+        plain = {table: [[*key, values] for key, values in self.rows(table)] for table in tables}
         return json.dumps(plain, separators=(",", ":"))
 
     @staticmethod
@@ -229,6 +246,7 @@ def _widths(results: Results) -> dict[str, tuple[int, int]]:
         "begun": (0, 3 + 3 * measures),
         "decided": (2, 2),
         "differences": (3, 1),
+        "alike": (2, 1),
     }
 
 
@@ -260,11 +278,15 @@ def read_tally(db: "RunDb", results: Results, chunks: Literal["all", "complete"]
     return tally
 
 
-def sum_deals(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
+def sum_deals(
+    deals: Iterable[Sequence[Outcome]], results: Results, fallback_seats: Iterable[Set[int]] | None = None
+) -> Tally:
     """Sum whole deals, each a list of outcomes.
 
-    Rows are collected first, since adding them one at a time is too slow.
+    `fallback_seats` contains, for each game, the seats for which a model's fallback answered. Rows are collected first,
+    since adding them one at a time is too slow.
     """
+    from_models = repeat(frozenset[int]()) if fallback_seats is None else iter(fallback_seats)
     seat_rows: defaultdict[SumKey, list[tuple[int, ...]]] = defaultdict(list)
     beside: defaultdict[SumKey, int] = defaultdict(int)  # faster than a Counter for new keys
     clusters: defaultdict[tuple[int, int, Measured], int] = defaultdict(int)
@@ -275,10 +297,12 @@ def sum_deals(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
     for outcomes in deals:
         in_deal: defaultdict[int, list[Measured]] = defaultdict(list)
         whole: list[list[Measured]] = []
-        for outcome in outcomes:
+        contender_seats = len({outcome.contender_seat for outcome in outcomes})
+        for number, outcome in enumerate(outcomes):
             seats, n, buckets = outcome.seats, len(outcome.seats), outcome.buckets(results)
             measured, counts = outcome.measure_seats(results, buckets), _counts_with_standing(outcome, results)
             whole.append(measured)
+            _add_fallbacks(tally, outcome, measured, next(from_models), number // contender_seats, results)
             sizes[(n,)].append(outcome.game_counts)
             for seat, (player, bucket) in enumerate(zip(seats, buckets, strict=True)):
                 seat_rows[player, n, bucket].append(counts[seat])
@@ -291,6 +315,7 @@ def sum_deals(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
             duels[tuple(map(_duel, outcomes, whole))] += 1
         if outcomes[0].contender_seat is not None:
             contended.append(_group_by_contender(outcomes, whole))
+            add_alike(tally, split_by_contender(outcomes, contender_seats))
     for table, collected in (("seats", seat_rows), ("sizes", sizes)):
         for key, rows in collected.items():
             tally.add(table, key, [len(rows), *_column_sums(rows)])
@@ -312,6 +337,28 @@ def _counts_with_standing(outcome: Outcome, results: Results) -> list[tuple[int,
         own += (standing(mark, n, outcome.capped),)  # unpacking is three times slower in compiled code
         rows.append(own)
     return rows
+
+
+def _add_fallbacks(
+    tally: Tally,
+    outcome: Outcome,
+    measured: Sequence[Measured],
+    from_models: Set[int],
+    contender: int,
+    results: Results,
+) -> None:
+    """Add the seats of a game with a fallback or forfeit. `contender` plays in the contenders' seat, if any."""
+    for seat, player in enumerate(outcome.seats):
+        if seat in from_models or outcome.has_failed(seat, results):
+            sums = fallback_sums(measured[seat], results)
+            tally.add("touched", (player,), sums)
+            if seat == outcome.contender_seat:
+                tally.add("touched_contenders", (contender,), sums)
+
+
+def fallback_sums(measured: Sequence[int], results: Results) -> list[int]:
+    """Return what a seat with a fallback or forfeit adds to a tally."""
+    return [1, *(measured[results.place(key)] for key in results.headline)]
 
 
 def _column_sums(rows: Iterable[Sequence[int]]) -> tuple[int, ...]:
@@ -361,6 +408,13 @@ def contender_scores(outcomes: Sequence[Outcome], results: Results) -> list[int]
 
 def split_by_contender(games: Sequence[T], seats: int) -> list[tuple[T, ...]]:
     return [tuple(games[first : first + seats]) for first in range(0, len(games), seats)]
+
+
+def add_alike(tally: Tally, deal: Sequence[Sequence[Outcome]]) -> None:
+    """Add the pairs of contenders with the same numbers in all of a deal's games, given the games of each."""
+    for one, other in combinations(range(len(deal)), 2):
+        if all(map(Outcome.is_like, deal[one], deal[other])):
+            tally.add("alike", (one, other), [1])
 
 
 def add_contender_deals(tally: Tally, deals: Iterable[Sequence[tuple[Measured, ...]]], results: Results) -> None:

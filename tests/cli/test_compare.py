@@ -74,7 +74,7 @@ def test_equal_names_are_distinguished_by_their_run(shell: Shell) -> None:
     first_words = [line.partition("  ")[0] for line in tables.splitlines()[1:4]]
     assert sorted(first_words) == ["ClaudeBot (a)", "ClaudeBot (b)", "MrDoubt"]
     (twins,) = [line for line in out.splitlines() if re.match(r"ClaudeBot \(a\) +hand-written +ClaudeBot \(b\)", line)]
-    assert "+0.0 [-15.0, +15.0]  cannot be estimated" in twins
+    assert "+0.0 [-15.0, +15.0]  no: identical" in twins
 
 
 def flawed(heard: Incoming) -> Response:

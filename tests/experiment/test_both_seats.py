@@ -69,4 +69,4 @@ def test_rates_and_differences_are_per_game() -> None:
     assert rows[0].rates["points"].value == pytest.approx(9 / 12)
     assert rows[0].bounds.seats == 6
     (pair,) = contender_pairs(tally, contenders, RESULTS)
-    assert pair.differences["points"].rate == paired_difference(3, 6, 18, 4)
+    assert pair.differences["points"].difference == paired_difference(3, 6, 18, 4)

@@ -7,8 +7,10 @@ from statistics import mean, stdev, variance
 import pytest
 
 from dubito.games.dubito.engine import RESULTS
+from dubito.stats.players import FallbackBounds
 from dubito.stats.ranking import (
     Contender,
+    ContenderRow,
     _count_to_remove,
     _PairSums,
     contender_pairs,
@@ -53,14 +55,14 @@ def test_several_pairs_are_tested_by_holms_method() -> None:
     def seen(t: float) -> _PairSums:
         d2 = 2000
         d = round(t * sqrt(20 * d2 / (19 + t * t)))
-        return _PairSums(20, d, d2, 20, 1.0, 3, None, False, None)
+        return _PairSums(20, d, d2, 20, 1.0, 3, None, None, False, None)
 
     assert significant_pairs([seen(2.5)]) == {0}
     assert significant_pairs([seen(0.1), seen(2.5), seen(0.2)]) == set()
     assert significant_pairs([seen(2.5), seen(9), seen(-4)]) == {0, 1, 2}
     assert significant_pairs([seen(2.2), seen(2.2), seen(9)]) == {2}
     apart = seen(2.5).difference(False, 3)
-    assert apart.rate.low > 0, "its own interval excludes 0"
+    assert apart.difference.low > 0, "its own interval excludes 0"
     assert apart.more_games, "but the difference is not significant by Holm's test"
 
 
@@ -90,9 +92,9 @@ def test_r33_every_pair_is_compared_on_its_own_seat() -> None:
             games = zip(by_name[pair.one.name], by_name[pair.other.name], strict=True)
             expected = [measure(ours) - measure(theirs) for ours, theirs in games]
             half = 1.972 * stdev(expected) / sqrt(200)
-            assert difference.rate.value == pytest.approx(mean(expected))
-            assert difference.rate.low == pytest.approx(mean(expected) - half, abs=1e-4)
-            assert difference.rate.high == pytest.approx(mean(expected) + half, abs=1e-4)
+            assert difference.difference.value == pytest.approx(mean(expected))
+            assert difference.difference.low == pytest.approx(mean(expected) - half, abs=1e-4)
+            assert difference.difference.high == pytest.approx(mean(expected) + half, abs=1e-4)
     assert {pair.differences["score"].more_games for pair in pairs[:2]} == {0}, (
         "the best bot is already significantly better"
     )
@@ -103,7 +105,7 @@ def test_number_of_games_to_a_significant_difference() -> None:
     deals = [(HARD, LOSS)] * 4 + [(LOSS, HARD)] * 2 + [(LOSS, LOSS)] * 14
     wanted = 2.8**2 / 0.1**2 * variance([1] * 4 + [-1] * 2 + [0] * 14)
     (pair,) = contender_pairs(summed(*deals), make_contenders("a", "b"), RESULTS)
-    assert pair.differences["score"].rate.low < 0 < pair.differences["score"].rate.high
+    assert pair.differences["score"].difference.low < 0 < pair.differences["score"].difference.high
     assert pair.differences["score"].more_games == pytest.approx(2 * (wanted - 20), abs=4), "each deal is two games"
     assert pair.differences["hard_wins"] == pair.differences["score"], "there are no soft wins"
     four = contender_pairs(
@@ -122,7 +124,7 @@ def test_number_of_games_to_a_significant_difference() -> None:
 
 def test_equal_players_never_become_significant() -> None:
     (pair,) = contender_pairs(summed((HARD, SOFT), (LOSS, SOFT)), make_contenders("a", "b"), RESULTS)
-    assert (pair.differences["score"].rate.value, pair.differences["score"].more_games) == (0.0, None)
+    assert (pair.differences["score"].difference.value, pair.differences["score"].more_games) == (0.0, None)
     assert pair.differences["hard_wins"].more_games is not None, (
         "the difference in hard wins may still become significant"
     )
@@ -135,9 +137,12 @@ def test_single_contender_has_no_pair() -> None:
 
 
 def test_unequal_fallback_shares_compare_systems() -> None:
-    close = [Contender("a", fallback_share=0.05), Contender("b", fallback_share=0.035), Contender("c", 0, 0.04)]
+    def row(name: str, touched: int) -> ContenderRow:
+        return ContenderRow(Contender(name), 100, {}, FallbackBounds(touched, 1000, {}), {})
+
+    close = [row("a", 50), row("b", 35), row("c", 40)]
     assert find_unequal_fallbacks(close) is None
-    two = find_unequal_fallbacks([*close, Contender("d")])
+    two = find_unequal_fallbacks([*close, row("d", 0)])
     assert two is not None
-    assert [contender.name for contender in two] == ["a", "d"]
+    assert [one.contender.name for one in two] == ["a", "d"]
     assert find_unequal_fallbacks([]) is None

@@ -7,10 +7,10 @@ import pytest
 
 from dubito.game import Measure
 from dubito.games.dubito.engine import RESULTS
-from dubito.stats.players import add_fallback_contender, add_fallback_seats, fallback_share
+from dubito.stats.players import fallback_share
 from dubito.stats.ranking import Contender, contender_pairs, contender_ranking, ranking
-from dubito.stats.tally import Outcome, Tally, add_contender_deals, sum_deals
-from dubito.stats.verdict import describe_limits
+from dubito.stats.relation import describe_limits
+from dubito.stats.tally import Outcome, Tally, add_contender_deals, fallback_sums, sum_deals
 from tests.experiment.kit import experiment, outcomes
 
 BOTS = ["StefaBot", "ClaudeBot", "MrDoubt"]
@@ -39,10 +39,8 @@ def deals() -> list[list[Game]]:
 
 def summed(deals: list[list[Game]]) -> Tally:
     """Return the sums of these deals."""
-    tally = sum_deals([[outcome for outcome, _ in games] for games in deals], RESULTS)
-    for games in deals:
-        add_fallback_seats(tally, games, RESULTS)
-    return tally
+    touched = [seats for games in deals for _, seats in games]
+    return sum_deals([[outcome for outcome, _ in games] for games in deals], RESULTS, touched)
 
 
 def rescored(seats: list[tuple[Outcome, frozenset[int], int]], touched_as: int) -> tuple[float, float]:
@@ -92,21 +90,28 @@ def test_the_share_of_decisions() -> None:
     assert fallback_share({"model": 3}) == fallback_share({}) == 0.0
 
 
-@pytest.mark.parametrize("share", [0.02, 0.021, 0.6])
-def test_verdict_counts_fallback_games_both_ways(deals: list[list[Game]], share: float) -> None:
+def test_verdict_counts_fallback_games_both_ways(deals: list[list[Game]]) -> None:
     """The worst case for a player: its games with a fallback are losses, and those of the other are hard wins."""
-    contenders = [Contender(name, fallback_share=share) for name in CONTENDERS]
+    contenders = [Contender(name) for name in CONTENDERS]
     (pair,) = contender_pairs(summed(deals), contenders, RESULTS)
     places = [CONTENDERS.index(each.name) for each in (pair.one, pair.other)]
     own, other = ([(*games[place], games[place][0].contender_seat or 0) for games in deals] for place in places)
     worst = rescored(own, LOSS)[0] - rescored(other, HARD)[0]
     best = rescored(own, HARD)[0] - rescored(other, LOSS)[0]
     found = pair.differences["score"]
-    assert (found.verdict.worst, found.verdict.best) == pytest.approx((worst, best))
+    assert (found.worst, found.best) == pytest.approx((worst, best))
     assert worst < 0 < best
-    assert found.verdict.is_significant, "ClaudeBot plays against RandomBoi"
-    assert found.verdict.is_open == (share > 0.02)
-    assert (found.verdict.winner, found.more_games) == ((None, None) if share > 0.02 else (0, 0))
+    assert found.is_significant, "ClaudeBot plays against RandomBoi"
+    assert (found.outcome, found.withheld, found.more_games) == ("withheld", "fallbacks", None)
+    shares = [sum(seat in touched for _, touched, seat in seats) / 60 for seats in (own, other)]
+    assert found.fallback_shares == pytest.approx(shares), "of games, not of decisions"
+
+
+@pytest.mark.parametrize(("touched", "has_fallbacks"), [(0, False), (1, False), (2, True)])
+def test_fallbacks_count_above_two_percent_of_games(touched: int, has_fallbacks: bool) -> None:
+    contenders = [Contender("a"), Contender("b", fallback_share=0.9)]
+    (pair,) = contender_pairs(payoffs(*[(6, 2)] * 50, touched=(*range(touched),)), contenders, RETURNS)
+    assert pair.differences["payoff"].has_fallbacks == has_fallbacks
 
 
 def payoffs(*deals: tuple[int, int], touched: tuple[int, ...]) -> Tally:
@@ -117,18 +122,18 @@ def payoffs(*deals: tuple[int, int], touched: tuple[int, ...]) -> Tally:
     tally = Tally()
     add_contender_deals(tally, [[((one,),), ((other,),)] for one, other in deals], RETURNS)
     for deal in touched:
-        add_fallback_contender(tally, 1, (deals[deal][1],), RETURNS)
+        tally.add("touched_contenders", (1,), fallback_sums((deals[deal][1],), RETURNS))
     return tally
 
 
-@pytest.mark.parametrize(("touched", "winner"), [(2, 0), (13, 0), (14, None), (18, None)])
-def test_the_worst_case_of_a_payoff_is_on_its_own_scale(touched: int, winner: int | None) -> None:
+@pytest.mark.parametrize(("touched", "outcome"), [(2, "better"), (13, "better"), (14, "withheld"), (18, "withheld")])
+def test_the_worst_case_of_a_payoff_is_on_its_own_scale(touched: int, outcome: str) -> None:
     """Payoffs from -4 to 4 are stored as 0 to 8. The second has 2 of 8 in games with a fallback."""
     deals = [(6, 2)] * 18 + [(8, 0), (4, 4)]
-    contenders = [Contender("a"), Contender("b", fallback_share=0.1)]
+    contenders = [Contender("a"), Contender("b")]
     (pair,) = contender_pairs(payoffs(*deals, touched=(*range(touched),)), contenders, RETURNS)
-    verdict = pair.differences["payoff"].verdict
-    assert verdict.difference.value == pytest.approx(4.0)
-    assert (verdict.worst, verdict.best) == pytest.approx((4 - 0.3 * touched, 4 + 0.1 * touched))
-    assert (verdict.worst > 0, verdict.winner) == (winner == 0, winner)
+    found = pair.differences["payoff"]
+    assert found.difference.value == pytest.approx(4.0)
+    assert (found.worst, found.best) == pytest.approx((4 - 0.3 * touched, 4 + 0.1 * touched))
+    assert (found.worst > 0, found.outcome) == (outcome == "better", outcome)
     assert describe_limits(RETURNS) == "the lowest or the highest Payoff"

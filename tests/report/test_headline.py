@@ -10,9 +10,9 @@ from dubito.experiment.stored import open_recorded_run
 from dubito.game import Measure
 from dubito.report.overview import headline
 from dubito.report.verdicts import describe_verdict
-from dubito.stats.ranking import Order, ranking
+from dubito.stats.ranking import ranking
 from dubito.stats.rates import Rate
-from dubito.stats.verdict import ComparedPair
+from dubito.stats.relation import ComparedPair, Relation
 from tests.cli.kit import Shell
 from tests.llm.kit import Server, player_at, respond, run_games, small
 from tests.report.kit import SCRIPT, data, hand_written
@@ -34,16 +34,16 @@ def verdict(
     return ComparedPair(difference, difference.low > 0, low, high, (0.0, share))
 
 
-def order(*rates: tuple[float, float, float]) -> Order:
+def relate(*rates: tuple[float, float, float]) -> Relation:
     """Return players A, B, ... ranked by their rates and intervals."""
     pairs = combinations(range(len(rates)), 2)
     differences = {
         (one, other): Rate(rates[one][0] - rates[other][0], rates[one][1] - rates[other][2], 1) for one, other in pairs
     }
-    verdicts = {
+    compared = {
         pair: ComparedPair(rate, rate.low > 0, rate.value or 0, rate.value or 0) for pair, rate in differences.items()
     }
-    return Order("ABCDEF"[: len(rates)], verdicts, SCORE)
+    return Relation("ABCDEF"[: len(rates)], compared, SCORE)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def order(*rates: tuple[float, float, float]) -> Order:
     ],
 )
 def test_rank_counts_the_better_players(rates: list[tuple[float, float, float]], ranks: list[int]) -> None:
-    assert order(*rates).ranks == ranks
+    assert relate(*rates).ranks == ranks
 
 
 @pytest.mark.parametrize(
@@ -95,21 +95,33 @@ def test_rank_counts_the_better_players(rates: list[tuple[float, float, float]],
 def test_other_significantly_different_players_are_named(
     rates: list[tuple[float, float, float]], sentence: str
 ) -> None:
-    assert describe_verdict(order(*rates)) == sentence
+    assert describe_verdict(relate(*rates)) == sentence
 
 
 def test_everyone_else_means_all_others() -> None:
     """By paired differences C differs significantly from B but not from A, who is ahead of B."""
     wins, does_not = verdict(Rate(0.2, 0.1, 0.3)), verdict(Rate(0.4, -0.1, 0.9))
     pairs = dict.fromkeys(combinations(range(4), 2), wins)
-    some = Order("ABCD", pairs | {(0, 2): does_not}, SCORE)
+    some = Relation("ABCD", pairs | {(0, 2): does_not}, SCORE)
     assert describe_verdict(some) == (
-        "A is significantly better than B by 20.0 points of Score [10.0, 30.0] (95 % confidence interval)."
+        "A is significantly better than B by 20.0 points of Score [10.0, 30.0] (95 % confidence interval), and better "
+        "than D by at least as much; A is not significantly better than C."
+    )
+
+
+def test_everyone_else_does_not_include_a_player_in_between() -> None:
+    """A does not differ significantly from B, who has more points than the others."""
+    wins, tie = verdict(Rate(0.4, 0.2, 0.6)), verdict(Rate(0.1, -0.1, 0.3))
+    some = Relation("ABCDE", dict.fromkeys(combinations(range(5), 2), wins) | {(0, 1): tie, (1, 2): tie}, SCORE)
+    assert describe_verdict(some) == (
+        "A is significantly better than C by 40.0 points of Score [20.0, 60.0] (95 % confidence interval), and better "
+        "than D and E by at least as much; no significant difference between A and B."
     )
 
 
 def test_tie_reports_how_many_more_games_would_help() -> None:
-    tied = replace(order((0.5, 0.2, 0.9), (0.4, 0.1, 0.8)), more_games=1200)
+    pair = ComparedPair(Rate(0.1, -0.3, 0.5), more_games=1200)
+    tied = Relation("AB", {(0, 1): pair}, SCORE)
     assert (
         describe_verdict(tied) == "No significant difference between A and B. "
         "About 1,200 more games would probably settle first place."
@@ -117,7 +129,7 @@ def test_tie_reports_how_many_more_games_would_help() -> None:
 
 
 def test_returns_are_stated_on_their_scale() -> None:
-    returns = replace(order((3, 2, 4), (-3, -4, -2)), measure=replace(SCORE, name="Return", span=(-13, 13)))
+    returns = replace(relate((3, 2, 4), (-3, -4, -2)), measure=replace(SCORE, name="Return", span=(-13, 13)))
     assert describe_verdict(returns) == (
         "A is significantly better than B by 6.000 Return [4.000, 1.000] (95 % confidence interval)."
     )
@@ -181,8 +193,8 @@ def test_duels_and_returns_have_their_own_units(shell: Shell) -> None:
             Rate(0.221, 0.128, 0.314),
             (-0.03, 0.482),
             0.257,
-            "A leads B by 22.1 points of Score [12.8, 31.4] (95 % confidence interval), but the fallback "
-            "made 25.7 % of the decisions of B: counting those games as losses or hard wins gives -3.0 to 48.2, so "
+            "A leads B by 22.1 points of Score [12.8, 31.4] (95 % confidence interval), but 25.7 % "
+            "of the games of B had fallbacks: counting those games as losses or hard wins gives -3.0 to 48.2, so "
             "there is no winner.",
             [1, 1],
         ),
@@ -191,7 +203,7 @@ def test_duels_and_returns_have_their_own_units(shell: Shell) -> None:
             (0.05, 0.482),
             0.257,
             "A is significantly better than B by 22.1 points of Score [12.8, 31.4] (95 % confidence interval). "
-            "The fallback made 25.7 % of the decisions of B: counting those games as losses or hard wins, the "
+            "25.7 % of the games of B had fallbacks: counting those games as losses or hard wins, the "
             "difference is 5.0 to 48.2 points of Score.",
             [1, 2],
         ),
@@ -206,7 +218,7 @@ def test_duels_and_returns_have_their_own_units(shell: Shell) -> None:
             Rate(0.021, -0.028, 0.07),
             (-0.03, 0.482),
             0.02001,
-            "No significant difference between A and B. The fallback made 2.001 % of the decisions of B: counting "
+            "No significant difference between A and B. 2.001 % of the games of B had fallbacks: counting "
             "those games as losses or hard wins, the difference is -3.0 to 48.2 points of Score.",
             [1, 1],
         ),
@@ -215,7 +227,7 @@ def test_duels_and_returns_have_their_own_units(shell: Shell) -> None:
 def test_above_two_percent_of_fallbacks_the_verdict_gives_worst_and_best_case(
     difference: Rate, limits: tuple[float, float], share: float, words: str, ranks: list[int]
 ) -> None:
-    found = Order("AB", {(0, 1): verdict(difference, *limits, share)}, SCORE, limits="losses or hard wins")
+    found = Relation("AB", {(0, 1): verdict(difference, *limits, share)}, SCORE, limits="losses or hard wins")
     assert describe_verdict(found) == words
     assert found.ranks == ranks
 
@@ -223,18 +235,18 @@ def test_above_two_percent_of_fallbacks_the_verdict_gives_worst_and_best_case(
 def test_one_open_lead_does_not_change_other_ranks() -> None:
     """A and B beat C. A leads B, but fallbacks leave that pair open."""
     wins, is_open = verdict(Rate(0.4, 0.3, 0.5)), verdict(Rate(0.2, 0.1, 0.3), -0.1, 0.5, 0.3)
-    some = Order("ABC", {(0, 1): is_open, (0, 2): wins, (1, 2): wins}, SCORE, limits="losses or hard wins")
+    some = Relation("ABC", {(0, 1): is_open, (0, 2): wins, (1, 2): wins}, SCORE, limits="losses or hard wins")
     assert some.ranks == [1, 1, 3]
     assert describe_verdict(some) == (
         "A and B are significantly better than C by 40.0 points of Score [30.0, 50.0] (95 % confidence interval); A "
-        "leads B by 20.0 points of Score [10.0, 30.0] (95 % confidence interval), but the fallback made 30.0 % of the "
-        "decisions of B: counting those games as losses or hard wins gives -10.0 to 50.0, so there is no winner."
+        "leads B by 20.0 points of Score [10.0, 30.0] (95 % confidence interval), but 30.0 % of the games "
+        "of B had fallbacks: counting those games as losses or hard wins gives -10.0 to 50.0, so there is no winner."
     )
 
 
 def test_all_players_are_named_if_every_lead_is_open() -> None:
     is_open = verdict(Rate(0.2, 0.1, 0.3), -0.1, 0.5, 0.3)
-    words = describe_verdict(Order("ABCD", dict.fromkeys(combinations(range(4), 2), is_open), SCORE))
+    words = describe_verdict(Relation("ABCD", dict.fromkeys(combinations(range(4), 2), is_open), SCORE))
     assert words.count("so there is no winner") == 2
     assert "; no winner among A, B, C and D. " in words
     assert words.endswith("Fallbacks could explain 4 more leads.")

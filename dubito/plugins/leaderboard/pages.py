@@ -40,15 +40,8 @@ from dubito.report.tables import (
 )
 from dubito.report.verdicts import describe_verdict
 from dubito.stats.players import fallback_share
-from dubito.stats.ranking import (
-    ContenderRow,
-    Order,
-    PairRow,
-    contender_pairs,
-    contender_ranking,
-    rank_contenders,
-)
-from dubito.stats.verdict import FALLBACK_LIMIT
+from dubito.stats.ranking import ContenderRow, PairRow, contender_pairs, contender_ranking, relate_contenders
+from dubito.stats.relation import FALLBACK_LIMIT, Relation
 from dubito.store.folder import to_yaml
 from dubito.store.model_log import PlayerLog
 
@@ -82,8 +75,8 @@ _NOT_VERIFIED: Final = (
 _ROWS: Final = (
     "A rank is a range: rows that beat this row are ranked above it, and rows that it beats are ranked below it. A row "
     "beats another if their paired difference on the same deals is significant, with Holm's method for several pairs. "
-    f"If fallbacks made more than {100 * FALLBACK_LIMIT:g} % of a row's decisions, its wins and losses count only if "
-    "its games with a fallback cannot change the order. Intervals are 95 %."
+    f"If more than {100 * FALLBACK_LIMIT:g} % of a row's games had a fallback or forfeit, its wins and losses count "
+    "only if these games cannot change the order. Intervals are 95 %."
 )
 
 
@@ -137,7 +130,7 @@ class _Board:
     rows: Mapping[str, _Row]  # by id
     ranked: Sequence[ContenderRow]  # best first
     pairs: Sequence[PairRow]
-    order: Order | None
+    relation: Relation | None
     results: Results
     games: Mapping[str, Mapping[tuple[int, int], "_GameResult"]]  # by id; see `_games_of_row`
 
@@ -159,10 +152,10 @@ class _Board:
     def ranks(self, place: int) -> str:
         """Return the range of a row's possible ranks, such as 1-3."""
         every = range(len(self.ranked))
-        if self.order is None:
+        if self.relation is None:
             return "1"
-        better = sum(self.order.wins(other, place) for other in every)
-        worse = sum(self.order.wins(place, other) for other in every)
+        better = sum(self.relation.wins(other, place) for other in every)
+        worse = sum(self.relation.wins(place, other) for other in every)
         first, last = 1 + better, len(self.ranked) - worse
         return f"{first}" if first == last else f"{first}-{last}"
 
@@ -208,7 +201,7 @@ def _board(key: str, book: str, runs: Sequence[VerifiedRun]) -> _Board:
         rows,
         contender_ranking(comparison.tally, contenders, results),
         contender_pairs(comparison.tally, contenders, results),
-        rank_contenders(comparison.tally, contenders, results),
+        relate_contenders(comparison.tally, contenders, results),
         results,
         {id_: _games_of_row(row, results) for id_, row in rows.items()},
     )
@@ -237,9 +230,9 @@ def _index_page(submissions: Submissions, boards: Sequence[_Board], title: str) 
 
 
 def _summary_sentence(board: _Board) -> str:
-    if board.order is None:
+    if board.relation is None:
         return f"{board.label(board.ranked[0].contender.name)} is the only row of {_build_title(board)}."
-    text = describe_verdict(board.order, board.label_with_kind)
+    text = describe_verdict(board.relation, board.label_with_kind)
     return f"{one_line(board.book)}: {text}" if board.book else text
 
 
@@ -261,7 +254,8 @@ def _build_blocks(board: _Board) -> list[Block]:
     if any(row.dollars for row in rows):
         blocks.append(_cost_chart(board, rows, names))
     blocks.append(_build_table(board))
-    blocks += [Paragraph(" ".join(notes))] if board.order and (notes := list_cautions(_order_by_label(board))) else []
+    if board.relation and (notes := list_cautions(_relation_by_label(board, board.relation))):
+        blocks.append(Paragraph(" ".join(notes)))
     return blocks
 
 
@@ -275,9 +269,8 @@ def _build_chart(board: _Board) -> Chart:
     return Chart("intervals", title, first.heading, names, [points(first.name, rates, measure_unit(first))])
 
 
-def _order_by_label(board: _Board) -> Order:
-    assert board.order is not None
-    return replace(board.order, names=[board.label(name) for name in board.order.names])
+def _relation_by_label(board: _Board, relation: Relation) -> Relation:
+    return replace(relation, names=[board.label(name) for name in relation.names])
 
 
 def _cost_chart(board: _Board, rows: Sequence[_Row], names: Sequence[str]) -> Chart:
@@ -416,9 +409,9 @@ def _build_pairs_table(board: _Board, row: _Row) -> ResultTable:
         paths.append(board.page_path(pair))
         ours = pair.one.name == row.id
         other = board.rows[pair.other.name if ours else pair.one.name]
-        rates = [pair.differences[one.key].rate.rescale(1 if ours else -1) for one in measures]
-        rates = rates if ours else [replace(rate, low=rate.high, high=rate.low) for rate in rates]
-        cells.append([board.label(other.id), *rates, describe_significance(pair.differences[measures[0].key])])
+        compared = [pair.differences[one.key] if ours else -pair.differences[one.key] for one in measures]
+        differences = [one.difference for one in compared]
+        cells.append([board.label(other.id), *differences, describe_significance(compared[0])])
         links.append(other.path)
     key = f"{row.submission.key}-{row.place}-pairs"
     title = (
@@ -463,10 +456,9 @@ def _page_of_pair(board: _Board, pair: PairRow) -> Page:
     names = [board.label(one.id), board.label(other.id)]
     measures = [board.results.measure(key) for key in board.results.headline]
     differences = [pair.differences[each.key] for each in measures]
-    assert board.order is not None
-    first, second = (board.order.names.index(row.id) for row in (one, other))
-    order = board.order.pair(first, second, differences[0].more_games)
-    summary = f"{board.ranked[0].deals:,} common deals. {describe_verdict(order, board.label_with_kind)}"
+    assert board.relation is not None
+    verdict = describe_verdict(board.relation.only(one.id, other.id), board.label_with_kind)
+    summary = f"{board.ranked[0].deals:,} common deals. {verdict}"
     key = board.page_path(pair).partition("/")[2].partition(".")[0]
     columns = [
         Column(each.key, f"{each.title}, difference from {names[1]}", difference_kind(each)) for each in measures
@@ -475,7 +467,7 @@ def _page_of_pair(board: _Board, pair: PairRow) -> Page:
         key,
         "Paired differences on the same deals, with 95 % confidence intervals",
         [Column("player", "player", "text"), *columns],
-        [[names[0], *(each.rate for each in differences)]],
+        [[names[0], *(each.difference for each in differences)]],
         links=[one.path],
     )
     counts_text, listed = _differing_games(f"{key}-games", board.games[one.id], board.games[other.id], names)

@@ -28,7 +28,7 @@ from dubito.plugins.openspiel.policy.stated_policy import read_bot_policy
 from dubito.plugins.openspiel.policy.tree import PolicyTable, Tree, uniform
 from dubito.report.documents import DocumentPart, Interval, part_of
 from dubito.report.tables import Column, Paragraph, ResultTable, Value, counts, player_columns
-from dubito.stats.rates import Rate, student_quantile
+from dubito.stats.rates import Rate, rule_of_three, student_quantile
 
 _MAX_GAMES: Final = 10_000  # maximum number of games, since each is replayed
 _MIN_DEALS: Final = 10  # minimum number of deals for an interval
@@ -84,8 +84,11 @@ def luck_corrected_rows(runs: Sequence[Run], comparison: Comparison) -> list[Les
                 raw = _average_by_deal(games, [game.came_to for game in games])
                 corrected = _average_by_deal(games, known.correct_scores(games))
                 by_name[name] = _Contender(len(games), raw, corrected, known.misstated)
-    rows = [_less_luck(name, "", contender) for name, contender in by_name.items()]
-    return rows + [_pair(one, other, by_name[one], by_name[other]) for one, other in combinations(by_name, 2)]
+    least, most = comparison.results.measures[0].span or (0.0, 1.0)
+    rows = [_less_luck(name, "", contender, most - least) for name, contender in by_name.items()]
+    return rows + [
+        _pair(one, other, by_name[one], by_name[other], most - least) for one, other in combinations(by_name, 2)
+    ]
 
 
 def luck_corrected_part(runs: Sequence[Run], comparison: Comparison) -> ComparisonPart:
@@ -203,29 +206,33 @@ def _average_by_deal(games: Sequence[LuckyGame], values: Sequence[float]) -> _By
     return {deal: fmean(of_deal) for deal, of_deal in by_deal.items()}
 
 
-def _pair(one: str, other: str, first: _Contender, second: _Contender) -> LessLuck:
+def _pair(one: str, other: str, first: _Contender, second: _Contender, width: float) -> LessLuck:
     """Return the difference between two contenders on the deals that both played."""
     raw, less = (
         {deal: ours[deal] - theirs[deal] for deal in ours.keys() & theirs.keys()}
         for ours, theirs in ((first.raw, second.raw), (first.corrected, second.corrected))
     )
     misstated = [*dict.fromkeys([*first.misstated, *second.misstated])]
-    return _less_luck(one, other, _Contender(min(first.games, second.games), raw, less, misstated))
+    return _less_luck(one, other, _Contender(min(first.games, second.games), raw, less, misstated), width)
 
 
-def _less_luck(name: str, against: str, contender: _Contender) -> LessLuck:
+def _less_luck(name: str, against: str, contender: _Contender, width: float) -> LessLuck:
     games, raw, less, misstated = contender
     if misstated:
-        return LessLuck(name, against, games, _mean(raw), Rate(None), None, misstated)
+        return LessLuck(name, against, games, _mean(raw, width), Rate(None), None, misstated)
     spreads = [variance(values.values()) if len(values) > 1 else 0.0 for values in (raw, less)]
     times = spreads[0] / spreads[1] if spreads[1] > _ROUNDING else None
-    return LessLuck(name, against, games, _mean(raw), _mean(less), times)
+    return LessLuck(name, against, games, _mean(raw, width), _mean(less, width), times)
 
 
-def _mean(values: _ByDeal) -> Rate:
-    """Return the mean over deals with Student's interval."""
-    if len(values) < _MIN_DEALS:
+def _mean(values: _ByDeal, width: float) -> Rate:
+    """Return the mean over deals with Student's interval.
+
+    If all values are the same, the interval follows the rule of three. `width` is that of the results' range.
+    """
+    n = len(values)
+    if n < _MIN_DEALS:
         return Rate(None)
-    mean = fmean(values.values())
-    half = student_quantile(len(values) - 1) * math.sqrt(variance(values.values()) / len(values))
+    mean, spread = fmean(values.values()), variance(values.values())
+    half = student_quantile(n - 1) * math.sqrt(spread / n) if spread > _ROUNDING else width * rule_of_three(n)
     return Rate(mean, mean - half, mean + half)

@@ -72,7 +72,7 @@ def test_contenders_differ_by_the_computed_value(tmp_path: Path) -> None:
         }
         run = play_in(tmp_path / f"{seed}", KUHN, config)
         (pair,) = contender_pairs(run.tally, run.contenders, run.game.results)
-        rate = pair.differences["return"].rate
+        rate = pair.differences["return"].difference
         assert rate.value is not None
         sign = 1 if pair.one.name == "Solved" else -1
         held += rate.low <= sign * exact <= rate.high
