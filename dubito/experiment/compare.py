@@ -228,7 +228,7 @@ def _read_measures(tally: Tally, runs: Sequence[Run], results: Results) -> Itera
         for number, (_, measured, touched) in enumerate(games):
             if touched:
                 tally.add("touched_contenders", (number // seats,), fallback_sums(measured, results))
-        add_alike(tally, split_by_contender([outcome for outcome, _, _ in games], seats))
+        add_alike(tally, [outcome for outcome, _, _ in games])
         yield split_by_contender([measured for _, measured, _ in games], seats)
 
 

@@ -233,7 +233,7 @@ class ThreadedChunks:
         result.records = [game.record for game in all_games]
         result.first_fallback = next((game.bot_error for game in all_games if game.bot_error is not None), None)
         outcomes = [[game.outcome for game in whole] for whole in finished]
-        result.tally = sum_deals(outcomes, results, [game.fallback_seats for game in all_games])
+        result.tally = sum_deals(outcomes, results, (game.fallback_seats for game in all_games))
         for whole in finished:
             add_statements(result.tally, [(game.outcome.seats[s.seat], s) for game in whole for s in game.statements])
         return result

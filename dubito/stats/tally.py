@@ -10,7 +10,7 @@ import struct
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import combinations, repeat
+from itertools import combinations, islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
@@ -278,15 +278,15 @@ def read_tally(db: "RunDb", results: Results, chunks: Literal["all", "complete"]
     return tally
 
 
-def sum_deals(
-    deals: Iterable[Sequence[Outcome]], results: Results, fallback_seats: Iterable[Set[int]] | None = None
-) -> Tally:
+_NO_SEATS: Final = repeat(frozenset[int]())
+
+
+def sum_deals(deals: Iterable[Sequence[Outcome]], results: Results, failed: Iterator[Set[int]] = _NO_SEATS) -> Tally:
     """Sum whole deals, each a list of outcomes.
 
-    `fallback_seats` contains, for each game, the seats for which a model's fallback answered. Rows are collected first,
-    since adding them one at a time is too slow.
+    `failed` yields, for each game, the seats for which a model's fallback answered. Rows are collected first, since
+    adding them one at a time is too slow.
     """
-    from_models = repeat(frozenset[int]()) if fallback_seats is None else iter(fallback_seats)
     seat_rows: defaultdict[SumKey, list[tuple[int, ...]]] = defaultdict(list)
     beside: defaultdict[SumKey, int] = defaultdict(int)  # faster than a Counter for new keys
     clusters: defaultdict[tuple[int, int, Measured], int] = defaultdict(int)
@@ -297,25 +297,23 @@ def sum_deals(
     for outcomes in deals:
         in_deal: defaultdict[int, list[Measured]] = defaultdict(list)
         whole: list[list[Measured]] = []
-        contender_seats = len({outcome.contender_seat for outcome in outcomes})
-        for number, outcome in enumerate(outcomes):
+        for outcome in outcomes:
             seats, n, buckets = outcome.seats, len(outcome.seats), outcome.buckets(results)
             measured, counts = outcome.measure_seats(results, buckets), _counts_with_standing(outcome, results)
             whole.append(measured)
-            _add_fallbacks(tally, outcome, measured, next(from_models), number // contender_seats, results)
             sizes[(n,)].append(outcome.game_counts)
             for seat, (player, bucket) in enumerate(zip(seats, buckets, strict=True)):
                 seat_rows[player, n, bucket].append(counts[seat])
                 beside[player, bucket, 0, seats[seat - 1]] += 1
                 beside[player, bucket, 1, seats[seat + 1 - n]] += 1
                 in_deal[player].append(measured[seat])
+        _add_deal(tally, outcomes, whole, islice(failed, len(outcomes)), results)
         for player, own in in_deal.items():
             clusters[player, len(own), own[0] if len(own) == 1 else _column_sums(own)] += 1
         if len(outcomes[0].seats) == 2:
             duels[tuple(map(_duel, outcomes, whole))] += 1
         if outcomes[0].contender_seat is not None:
             contended.append(_group_by_contender(outcomes, whole))
-            add_alike(tally, split_by_contender(outcomes, contender_seats))
     for table, collected in (("seats", seat_rows), ("sizes", sizes)):
         for key, rows in collected.items():
             tally.add(table, key, [len(rows), *_column_sums(rows)])
@@ -339,21 +337,25 @@ def _counts_with_standing(outcome: Outcome, results: Results) -> list[tuple[int,
     return rows
 
 
-def _add_fallbacks(
+def _add_deal(
     tally: Tally,
-    outcome: Outcome,
-    measured: Sequence[Measured],
-    from_models: Set[int],
-    contender: int,
+    outcomes: Sequence[Outcome],
+    measured: Sequence[Sequence[Measured]],
+    failed: Iterable[Set[int]],
     results: Results,
 ) -> None:
-    """Add the seats of a game with a fallback or forfeit. `contender` plays in the contenders' seat, if any."""
-    for seat, player in enumerate(outcome.seats):
-        if seat in from_models or outcome.has_failed(seat, results):
-            sums = fallback_sums(measured[seat], results)
-            tally.add("touched", (player,), sums)
-            if seat == outcome.contender_seat:
-                tally.add("touched_contenders", (contender,), sums)
+    """Add a deal's seats with a fallback or forfeit, and its contenders that played alike.
+
+    `failed` contains the seats of each game for which a model's fallback answered.
+    """
+    add_alike(tally, outcomes)
+    for number, (outcome, of_models) in enumerate(zip(outcomes, failed, strict=True)):
+        for seat, player in enumerate(outcome.seats):
+            if seat in of_models or outcome.has_failed(seat, results):
+                sums = fallback_sums(measured[number][seat], results)
+                tally.add("touched", (player,), sums)
+                if seat == outcome.contender_seat:
+                    tally.add("touched_contenders", (number // _seats_of_contender(outcomes),), sums)
 
 
 def fallback_sums(measured: Sequence[int], results: Results) -> list[int]:
@@ -396,7 +398,12 @@ def _group_by_contender(
 ) -> list[tuple[Measured, ...]]:
     seats = [outcome.contender_seat for outcome in outcomes]
     own = [by_seat[seat] for by_seat, seat in zip(measured, seats, strict=True) if seat is not None]
-    return split_by_contender(own, len({*seats}))
+    return split_by_contender(own, _seats_of_contender(outcomes))
+
+
+def _seats_of_contender(outcomes: Sequence[Outcome]) -> int:
+    """Return how many games of a deal each contender plays, each in another seat."""
+    return len({outcome.contender_seat for outcome in outcomes})
 
 
 def contender_scores(outcomes: Sequence[Outcome], results: Results) -> list[int]:
@@ -410,8 +417,9 @@ def split_by_contender(games: Sequence[T], seats: int) -> list[tuple[T, ...]]:
     return [tuple(games[first : first + seats]) for first in range(0, len(games), seats)]
 
 
-def add_alike(tally: Tally, deal: Sequence[Sequence[Outcome]]) -> None:
-    """Add the pairs of contenders with the same numbers in all of a deal's games, given the games of each."""
+def add_alike(tally: Tally, outcomes: Sequence[Outcome]) -> None:
+    """Add the pairs of contenders with the same numbers in all of a deal's games."""
+    deal = split_by_contender(outcomes, _seats_of_contender(outcomes))
     for one, other in combinations(range(len(deal)), 2):
         if all(map(Outcome.is_like, deal[one], deal[other])):
             tally.add("alike", (one, other), [1])

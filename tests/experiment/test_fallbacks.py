@@ -39,7 +39,7 @@ def deals() -> list[list[Game]]:
 
 def summed(deals: list[list[Game]]) -> Tally:
     """Return the sums of these deals."""
-    touched = [seats for games in deals for _, seats in games]
+    touched = (seats for games in deals for _, seats in games)
     return sum_deals([[outcome for outcome, _ in games] for games in deals], RESULTS, touched)
 
 

@@ -1,11 +1,19 @@
 """Every sentence about who is better holds for each pair of players that it names or includes."""
 
+import json
+from typing import Any
+
 import pytest
 
+from dubito.api import Rows
 from dubito.game import Measure
+from dubito.report.documents import Interval
+from dubito.report.tables import Column, ResultTable
 from dubito.report.verdicts import describe_verdict, describe_winner
+from dubito.stats.players import Calibration
 from dubito.stats.rates import Rate
 from dubito.stats.relation import ComparedPair, Relation
+from tests.cli.kit import Shell
 from tests.report.relation_reader import Drawn, Misread, Reader, draw
 
 OUTCOMES = {"tie": "no significant difference", "fallbacks": "withheld", "few": "withheld", "missing": "withheld"}
@@ -45,3 +53,107 @@ def test_every_sentence_about_a_random_relation_is_true(hundred: int) -> None:
             Reader(drawn).read_headline(*describe_winner(relation))
         except Misread as error:
             raise AssertionError(f"seed {seed}: {error}") from None
+
+
+FLAKY = """
+from bots.manual.stefa_bot import StefaBot
+
+
+class Flaky(StefaBot):
+    'Fails in a few of its decisions.'
+
+    def should_doubt(self, p):
+        if self.rng.random() < 0.005:
+            raise ValueError("no")
+        return super().should_doubt(p)
+"""
+SHAKY = """
+from bots.manual.defuse.medium import Medium
+
+
+class Shaky(Medium):
+    'Fails in a few of its turns.'
+
+    def turn(self, view):
+        if self.rng.random() < 0.02:
+            raise ValueError("no")
+        return (yield from super().turn(view))
+"""
+
+
+def play(shell: Shell, **config: Any) -> dict[str, Any]:
+    (shell.folder / "c.yaml").write_text(json.dumps(config))
+    said = shell("run", "c.yaml", "--output", "r", "--workers", "1", "--json")
+    assert said.code == 0, said.err
+    found: dict[str, Any] = json.loads(said.out)
+    return found
+
+
+def test_contenders_that_never_decided_differently_played_identically(shell: Shell) -> None:
+    """A third contender with the same name of a bot is another player: it draws other bluffs."""
+    twins = ["StefaBot", {"bot": "StefaBot", "name": "Twin"}, {"bot": "RandomBoi", "name": "Other"}]
+    found = play(shell, games=60, table_sizes=[4], bots=["UsualBot", "MrDoubt", "SusBoi"], contenders=twins)
+    relations = {(pair["one"], pair["other"]): pair["differences"]["score"] for pair in found["pairs"]}
+    assert relations["StefaBot", "Twin"]["relation"] == "identical"
+    assert relations["StefaBot", "Other"]["relation"] != "identical"
+    assert "StefaBot and Twin played identically in all 20 deals" in found["verdict"]
+    compared = shell("compare", "r").out
+    assert "StefaBot and Twin played identically in all 20 deals" in " ".join(compared.split())
+    assert "no: identical" in compared
+    assert shell("report", "r", "--games", "0").code == 0
+    pages = [(shell.folder / "r" / "report" / name).read_text() for name in ("index.html", "compare.html")]
+    assert all("StefaBot played identically to Twin." in page for page in pages)
+    assert shell("replay", "r").code == 0, "a replay finds the same sums"
+
+
+def test_equal_scores_are_not_identical_games(shell: Shell) -> None:
+    """Both contenders lose every game, but with other moves."""
+    losers = ["AlwaysTruthful", {"bot": "RandomBoi", "name": "Other"}]
+    found = play(
+        shell,
+        games=24,
+        table_sizes=[3],
+        rules={"max_turns": 9},
+        bots=["ClaudeBot", "AdaptyBoi"],
+        contenders=losers,
+    )
+    (pair,) = (pair["differences"] for pair in found["pairs"])
+    assert [(one["difference"]["value"], one["relation"]) for one in pair.values()] == [
+        (0.0, "no significant difference")
+    ] * len(pair)
+    assert "identically" not in found["verdict"]
+
+
+@pytest.mark.parametrize("folder", ["run", "compare"])
+def test_fallbacks_of_bots_count_by_games(shell: Shell, folder: str) -> None:
+    """Fewer than 1 % of the decisions fail, but more than 2 % of the games have one."""
+    shell.bot("flaky.py", FLAKY)
+    config = {"table_sizes": [4], "bots": ["UsualBot", "MrDoubt", "SusBoi"], "contenders": ["ClaudeBot", "Flaky"]}
+    found = play(shell, games=100, on_bot_error="fallback", **config)
+    found = json.loads(shell("compare", "r", "--json").out) if folder == "compare" else found
+    games = {one["name"]: one["fallback_games"] for one in found["contenders"]}
+    assert games["ClaudeBot"] == 0
+    assert 2 <= games["Flaky"] <= 20
+    assert f"{2 * games['Flaky']}.0 % of the games of Flaky had fallbacks" in found["verdict"]
+    (pair,) = found["pairs"]
+    assert pair["differences"]["score"]["worst"] < pair["differences"]["score"]["best"]
+
+
+def test_forfeits_count_like_fallbacks(shell: Shell) -> None:
+    shell.bot("shaky.py", SHAKY, "manual/defuse")
+    found = play(
+        shell, game="defuse", games=160, on_bot_error="forfeit", bots=["Simple"], contenders=["Medium", "Shaky"]
+    )
+    games = {one["name"]: one["fallback_games"] for one in found["contenders"]}
+    assert games == {"Medium": 0, "Shaky": next(one["forfeits"] for one in found["ranking"] if one["name"] == "Shaky")}
+    assert games["Shaky"] > 4
+    assert f"{100 * games['Shaky'] / 80:.1f} % of the games of Shaky had fallbacks or forfeits" in found["verdict"]
+
+
+def test_withheld_value_has_no_numbers() -> None:
+    withheld = Rate(None, -2.0, 2.0)
+    assert Interval.model_validate(withheld).model_dump() == {"value": None, "low": None, "high": None}
+    table = ResultTable("t", "T", [Column("x", "x", "decimal")], [[withheld], [Rate(0.5, 0.25, 0.75)]])
+    assert table.to_csv() == "x,x_low,x_high\n,,\n0.5,0.25,0.75\n"
+    rows = Rows([Calibration("a", 0, 3, 0, withheld, None, None, [])]).to_dicts()
+    assert rows[0]["brier"] == {"value": None, "low": None, "high": None, "cases": None}

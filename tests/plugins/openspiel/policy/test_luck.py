@@ -110,6 +110,15 @@ def test_compare_shows_raw_and_corrected_scores(shell: Shell) -> None:
     assert both["corrected"]["value"] == pytest.approx(one["corrected"]["value"] - other["corrected"]["value"])
 
 
+def test_equal_results_have_an_interval_with_a_width(shell: Shell) -> None:
+    """FirstLegal against itself loses in one seat what it wins in the other."""
+    words = ("--game", "openspiel:kuhn_poker", "--bots", "FirstLegal", "--contenders", "FirstLegal", "--games", "40")
+    assert shell("run", *words, "--output", "r", "--quiet").code == 0
+    (found,) = json.loads(shell("compare", "r", "--json").out)["less_luck"]
+    assert [found["raw"][end] for end in ("value", "low", "high")] == pytest.approx([0, -0.6, 0.6])
+    assert found["times"] is None
+
+
 LIAR = """
 from dubito.plugins.openspiel.bot import OpenSpielBot
 
