@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import Final
 
 from dubito.errors import join_names, one_line
+from dubito.game.words import pluralize
 from dubito.report.tables import cell_text, difference_kind
 from dubito.stats.relation import FALLBACK_LIMIT, MIN_DEALS, PRELIMINARY, ComparedPair, Relation
 
@@ -51,7 +52,8 @@ def describe_verdict(relation: Relation, label: Callable[[str], str] = one_line)
         text = f"{text[0].upper()}{text[1:]}"
     sentences = [f"{text}.", *_fallback_sentences(relation, leads[:_MAX_LEADS])]
     if len(leads) > _MAX_LEADS:
-        sentences.append(f"{relation.failures.capitalize()} could explain {len(leads) - _MAX_LEADS} more leads.")
+        more = pluralize(len(leads) - _MAX_LEADS, "more lead")
+        sentences.append(f"{relation.failures.capitalize()} could explain {more}.")
     return " ".join([*sentences, *_games_to_settle(relation)])
 
 
@@ -244,9 +246,8 @@ def _fallback_sentences(relation: Relation, described: Sequence[Places]) -> Iter
             f"{_limits(relation, compared)} {_unit(relation)}."
         )
     if len(above) > _MAX_NAMES:
-        others = len(above) - _MAX_NAMES
-        limit = f"{100 * FALLBACK_LIMIT:g} %"
-        yield f"{others} other players also had {relation.failures} in more than {limit} of their games."
+        others, limit = pluralize(len(above) - _MAX_NAMES, "other player"), f"{100 * FALLBACK_LIMIT:g} %"
+        yield f"{others} also had {relation.failures} in more than {limit} of the games."
 
 
 def _shares(relation: Relation, pair: Places) -> str:

@@ -393,8 +393,8 @@ _SENTENCES: Final[Forms] = {
     rf"{_SHARES}: counting those games as losses or hard wins, the difference"
     rf"(?: between (?P<one>\w) and (?P<other>\w))? is (?P<worst>{_NUMBER}) to (?P<best>{_NUMBER}) "
     r"(?:points of )?Score": Reader.difference,
-    r"Fallbacks could explain (?P<count>\d+) more leads": Reader.more_leads,
-    r"(?P<count>\d+) other players also had fallbacks in more than 2 % of their games": Reader.more_fallbacks,
+    r"Fallbacks could explain (?P<count>\d+) more leads?": Reader.more_leads,
+    r"(?P<count>\d+) other players? also had fallbacks in more than 2 % of the games": Reader.more_fallbacks,
     r"About (?P<count>[\d,]+) more games would probably settle first place": Reader.more_games,
 }
 _HEADLINES: Final[Forms] = {

@@ -110,8 +110,9 @@ class Qualification:
 
 
 def format_score(mean: Rate) -> str:
-    has_interval = isfinite(mean.low)
-    interval = f" [{mean.low:+.3f}, {mean.high:+.3f}]" if has_interval else ", too few for an interval"
+    interval = f" [{mean.low:+.3f}, {mean.high:+.3f}]" if isfinite(mean.low) else ", too few for an interval"
+    if mean.low == mean.high:
+        interval = ""  # all matches had the same score, which says nothing about the width
     return f"{mean.value:+.3f}{interval}"
 
 
