@@ -221,7 +221,7 @@ def _less_luck(name: str, against: str, contender: _Contender, width: float) -> 
     if misstated:
         return LessLuck(name, against, games, _mean(raw, width), Rate(None), None, misstated)
     spreads = [variance(values.values()) if len(values) > 1 else 0.0 for values in (raw, less)]
-    times = spreads[0] / spreads[1] if min(spreads) > _ROUNDING else None
+    times = spreads[0] / spreads[1] if min(spreads) > _ROUNDING and len(raw) >= _MIN_DEALS else None
     return LessLuck(name, against, games, _mean(raw, width), _mean(less, width), times)
 
 
