@@ -160,9 +160,7 @@ def _common_deals(runs: Sequence[Run]) -> int:
 def compare_runs(runs: Sequence[Run]) -> Comparison:
     """Compare the contenders of these runs on their common deals. Raises UsageError if a game cannot be read."""
     contenders = [
-        (contender, run)
-        for number, run in enumerate(runs)
-        for contender in list_contenders(run.planned, run.models, number)
+        (contender, run) for number, run in enumerate(runs) for contender in list_contenders(run.planned, number)
     ]
     names = Counter(contender.name for contender, _ in contenders)
     tally = Tally()

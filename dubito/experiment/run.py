@@ -82,7 +82,7 @@ class RunResult:
 
     @property
     def contenders(self) -> list[Contender]:
-        return list_contenders(self.experiment, self.models)
+        return list_contenders(self.experiment)
 
 
 def build_manifest(experiment: Experiment, registry: Registry) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def pair_standings(run: Run) -> list[PairStanding]:
     if run.planned.stop is None:
         return []
     first = run.game.results.headline[0]
-    pairs = contender_pairs(run.tally, list_contenders(run.planned, run.models), run.game.results)
+    pairs = contender_pairs(run.tally, list_contenders(run.planned), run.game.results)
     left_open = [{pair.one.name, pair.other.name} for pair in pairs if pair.differences[first].is_open]
     standings = []
     for places, test in replay_decision(run).test.pairs.items():

@@ -27,7 +27,7 @@ from dubito.files import describe_fault
 from dubito.game import Game, PlayerKind
 from dubito.game.find import NoSuchGame, Registry, find_bots, find_game, package_of, source_of
 from dubito.game.packages import missing_game_hint
-from dubito.stats.ranking import Contender, RankingRow, build_contenders, ranking, relate_players
+from dubito.stats.ranking import Contender, RankingRow, ranking, relate_players
 from dubito.stats.relation import Relation
 from dubito.stats.tally import Outcome, Tally, load_tally, read_outcome
 from dubito.store.folder import DATABASE, MANIFEST, read_manifest
@@ -74,11 +74,13 @@ def read_player_kinds(manifest: Mapping[str, Any]) -> dict[str, PlayerKind]:
         raise UsageError(f"{MANIFEST} is damaged: {describe_fault(error)}") from None
 
 
-def list_contenders(experiment: Experiment, models: Mapping[str, PlayerLog], run: int = 0) -> list[Contender]:
+def list_contenders(experiment: Experiment, run: int = 0) -> list[Contender]:
     """Return the contenders of a run. `run` is its index among several runs."""
-    names = [player.name for player in experiment.contenders]
-    within = experiment.stop.within if experiment.stop else None
-    return build_contenders(names, models, experiment.kinds, run, experiment.contender_seats, within)
+    within, kinds = experiment.stop.within if experiment.stop else None, experiment.kinds
+    return [
+        Contender(player.name, run, experiment.contender_seats, kinds[player.name], within)
+        for player in experiment.contenders
+    ]
 
 
 @dataclass(frozen=True)
@@ -176,8 +178,7 @@ class Run:
     @cached_property
     def relation(self) -> Relation:
         """The relation of the contenders if several are compared, or else of all players."""
-        contenders = list_contenders(self.planned, self.models)
-        return relate_players(self.tally, self.names, contenders, self.game.results)
+        return relate_players(self.tally, self.names, list_contenders(self.planned), self.game.results)
 
     @property
     def is_decided(self) -> bool:

@@ -93,8 +93,7 @@ class ContenderResult(DocumentPart):
     run: str = Field(description="the run folder")
     deals: int
     rates: dict[str, Interval]
-    fallback_share: float = Field(description="share of a model's decisions made by its fallback; 0 for other players")
-    fallback_games: int = Field(description="number of games with a fallback or forfeit")
+    fallback_share: float = Field(description="share of its games with a fallback or forfeit")
 
 
 class Difference(DocumentPart):
@@ -452,7 +451,7 @@ def contenders(
             ContenderResult,
             row.contender,
             rank=relation.rank(row.contender.name) if relation else None,
-            fallback_games=row.bounds.touched,
+            fallback_share=row.bounds.share,
             run=runs[row.contender.run],
             deals=row.deals,
             rates=row.rates,

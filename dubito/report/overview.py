@@ -151,7 +151,7 @@ def _player_blocks(source: Run, players: RunPlayers, lies: LieCounts | None) -> 
     blocks: list[Block] = [verdict, Paragraph(results.meaning), players.table(lies)]
     if both := contenders_among_opponents(relation, [player.name for player in source.planned.bots]):
         blocks.append(Paragraph(both))
-    contenders = list_contenders(source.planned, source.models)
+    contenders = list_contenders(source.planned)
     compared = contender_ranking(source.tally, contenders, results)
     # The contenders are in the table of all players, and their pairs are on the page that compares two.
     blocks += contender_notes(compared, relation if relation.paired else None, results)

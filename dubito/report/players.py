@@ -44,7 +44,7 @@ class RunPlayers:
         source = self.source
         if not source.relation.paired:
             return source.rows
-        contenders = list_contenders(source.planned, source.models)
+        contenders = list_contenders(source.planned)
         return contender_ranking(source.tally, contenders, source.game.results)
 
     @cached_property

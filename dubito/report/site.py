@@ -204,7 +204,7 @@ def write_run_pages(
     looks = [(f"{len(shown.with_pages):,} games", "games.html", "Replay any game with every prompt and reply")]
     pages = [strategy(source, scanned, lies), shown.list_page()]
     if has_pairs:
-        contenders = list_contenders(source.planned, source.models)
+        contenders = list_contenders(source.planned)
         sides = sides_of_run(source, source.contenders, "", shown.with_pages)
         pages += compare_pages(sides, source.tally, contenders, source.game.results, odds=shown.odds)
         looks.append(_COMPARE_LINK)

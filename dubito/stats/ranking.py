@@ -21,7 +21,7 @@ from itertools import combinations
 from typing import Any, Final
 
 from dubito.game import FALLBACK_TURNS, FORFEITS, Game, Measure, PlayerKind, Results
-from dubito.stats.players import FallbackBounds, contender_bounds, fallback_share, player_bounds
+from dubito.stats.players import FallbackBounds, contender_bounds, player_bounds
 from dubito.stats.rates import (
     ERROR,
     Rate,
@@ -34,7 +34,6 @@ from dubito.stats.rates import (
 from dubito.stats.relation import MIN_DEALS, ComparedPair, Relation, describe_limits, limit_difference, name_failures
 from dubito.stats.stopping import PairVerdict, anytime_difference, decode_verdict, scale_difference
 from dubito.stats.tally import Tally
-from dubito.store.model_log import PlayerLog
 
 _MAX_SHARE_GAP: Final = 0.02  # if fallback shares differ by more, systems are compared and not models
 
@@ -45,7 +44,6 @@ class Contender:
 
     name: str
     run: int = 0  # contenders of the same run play their deals together
-    fallback_share: float = 0.0  # share of a model's decisions that its fallback made
     seats: int = 1  # that it plays in each deal
     kind: PlayerKind = "hand-written"
     within: float | None = None  # points of its run's stop rule, with which intervals are anytime intervals
@@ -69,23 +67,6 @@ class PairRow:
     one: Contender
     other: Contender
     differences: dict[str, ComparedPair]  # by headline key
-
-
-def build_contenders(
-    names: Sequence[str],
-    models: Mapping[str, PlayerLog],
-    kinds: Mapping[str, PlayerKind],
-    run: int = 0,
-    seats: int = 1,
-    within: float | None = None,
-) -> list[Contender]:
-    """Return the contenders with these names in the `run`th of several runs.
-
-    `models` contains the run's model players by name. Fallback shares cover all decisions, including those outside the
-    common deals.
-    """
-    shares = [fallback_share(models[name].outcomes) if name in models else 0.0 for name in names]
-    return [Contender(name, run, share, seats, kinds[name], within) for name, share in zip(names, shares, strict=True)]
 
 
 def contender_ranking(tally: Tally, contenders: Sequence[Contender], results: Results) -> list[ContenderRow]:

@@ -109,7 +109,7 @@ def test_verdict_counts_fallback_games_both_ways(deals: list[list[Game]]) -> Non
 
 @pytest.mark.parametrize(("touched", "has_fallbacks"), [(0, False), (1, False), (2, True)])
 def test_fallbacks_count_above_two_percent_of_games(touched: int, has_fallbacks: bool) -> None:
-    contenders = [Contender("a"), Contender("b", fallback_share=0.9)]
+    contenders = [Contender("a"), Contender("b")]
     (pair,) = contender_pairs(payoffs(*[(6, 2)] * 50, touched=(*range(touched),)), contenders, RETURNS)
     assert pair.differences["payoff"].has_fallbacks == has_fallbacks
 
