@@ -16,8 +16,8 @@ from dubito.stats.tally import (
     Measured,
     Outcome,
     Tally,
-    add_alike,
     add_contender_deals,
+    add_same_games,
     fallback_sums,
     split_by_contender,
 )
@@ -218,7 +218,7 @@ def _build_arm(run: Run, name: str, spec: PlayerSpec, lies: LieCounts | None) ->
 def _read_measures(tally: Tally, runs: Sequence[Run], results: Results) -> Iterator[list[tuple[Measured, ...]]]:
     """Yield the measures of all contenders, deal by deal.
 
-    Games with a fallback, and deals that two contenders played alike, are also added to the tally.
+    Games with a fallback, and deals with the same games of two contenders, are also added to the tally.
     """
     deals, seats = _common_deals(runs), runs[0].planned.contender_seats
     for games_of_runs in zip(*(_read_deals(run, deals) for run in runs), strict=True):
@@ -226,7 +226,7 @@ def _read_measures(tally: Tally, runs: Sequence[Run], results: Results) -> Itera
         for number, (_, measured, touched) in enumerate(games):
             if touched:
                 tally.add("touched_contenders", (number // seats,), fallback_sums(measured, results))
-        add_alike(tally, [outcome for outcome, _, _ in games])
+        add_same_games(tally, [outcome for outcome, _, _ in games])
         yield split_by_contender([measured for _, measured, _ in games], seats)
 
 

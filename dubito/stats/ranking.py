@@ -196,7 +196,7 @@ def _sum_pair(
         stop_test=decode_verdict(row, (sums[at] > 0) - (sums[at] < 0)),
         limits=limits,
         fallback_shares=shares,
-        is_same=tally.tables.get("alike", {}).get(key) == [n],
+        is_same=tally.tables.get("same", {}).get(key) == [n],
     )
 
 

@@ -1,4 +1,4 @@
-"""The relation of a run's players: for every pair, who is better, or why nobody is named.
+"""The relation of a run's players: for every pair the better player, or why neither is named.
 
 Sentences, tables, charts and `--json` objects only word this relation. A pair is *identical* if both players had the
 same numbers in every game of all deals. It is *withheld* if it has too few deals, or if fallbacks leave the winner
@@ -6,7 +6,7 @@ open.
 
 A game in which a fallback answered for a player, or which the player forfeited, counts as played. If these are more
 than `FALLBACK_LIMIT` of either player's games, a winner is named only if it also leads in the worst case, in which it
-loses all of these games and the other player wins all of its own. The worst and best case bound the difference in the
+loses all of these games and the other player wins all such games. The worst and best case bound the difference in the
 games that were played. They are not confidence limits.
 """
 

@@ -51,8 +51,8 @@ class Outcome:
         own, (turns, forfeits) = self.counts[seat], results.failure_counts
         return own[turns] > 0 or own[forfeits] > 0
 
-    def is_like(self, other: "Outcome") -> bool:
-        """Return whether another game has the same numbers, whoever played it."""
+    def has_same_numbers(self, other: "Outcome") -> bool:
+        """Return whether another game has the same numbers, even if others played it."""
         mine, theirs = ((each.capped, each.game_counts, each.marks, each.counts) for each in (self, other))
         return mine == theirs
 
@@ -138,7 +138,7 @@ _TABLES: Final = (
     "brier",
     "stated",
 )
-_OPTIONAL_TABLES: Final = ("differences", "seated", "begun", "decided", "alike")
+_OPTIONAL_TABLES: Final = ("differences", "seated", "begun", "decided", "same")
 ANYBODY: Final = -1  # stands for the other player in `seated`
 BOTH: Final = 2  # stands for the seat in `seated`
 
@@ -161,7 +161,7 @@ class Tally:
 
     `differences` (contender, other, difference) -> deals with this difference in the first headline measure
 
-    `alike`     (contender, other) -> deals in which both had the same numbers in every game
+    `same`      (contender, other) -> deals in which both had the same numbers in every game
 
     `touched`   (player,) -> seats for which a fallback answered at least once, or that forfeited, and their headline
                 measures
@@ -246,7 +246,7 @@ def _widths(results: Results) -> dict[str, tuple[int, int]]:
         "begun": (0, 3 + 3 * measures),
         "decided": (2, 2),
         "differences": (3, 1),
-        "alike": (2, 1),
+        "same": (2, 1),
     }
 
 
@@ -344,11 +344,11 @@ def _add_deal(
     failed: Iterable[Set[int]],
     results: Results,
 ) -> None:
-    """Add a deal's seats with a fallback or forfeit, and its contenders that played alike.
+    """Add a deal's seats with a fallback or forfeit, and its pairs of contenders with the same games.
 
     `failed` contains the seats of each game for which a model's fallback answered.
     """
-    add_alike(tally, outcomes)
+    add_same_games(tally, outcomes)
     for number, (outcome, of_models) in enumerate(zip(outcomes, failed, strict=True)):
         for seat, player in enumerate(outcome.seats):
             if seat in of_models or outcome.has_failed(seat, results):
@@ -417,12 +417,12 @@ def split_by_contender(games: Sequence[T], seats: int) -> list[tuple[T, ...]]:
     return [tuple(games[first : first + seats]) for first in range(0, len(games), seats)]
 
 
-def add_alike(tally: Tally, outcomes: Sequence[Outcome]) -> None:
+def add_same_games(tally: Tally, outcomes: Sequence[Outcome]) -> None:
     """Add the pairs of contenders with the same numbers in all of a deal's games."""
     deal = split_by_contender(outcomes, _seats_of_contender(outcomes))
     for one, other in combinations(range(len(deal)), 2):
-        if all(map(Outcome.is_like, deal[one], deal[other])):
-            tally.add("alike", (one, other), [1])
+        if all(map(Outcome.has_same_numbers, deal[one], deal[other])):
+            tally.add("same", (one, other), [1])
 
 
 def add_contender_deals(tally: Tally, deals: Iterable[Sequence[tuple[Measured, ...]]], results: Results) -> None:

@@ -18,7 +18,7 @@ from tests.llm.kit import Incoming, Response, Server, config_file, contender, re
 
 FIELD = "StefaBot,UsualBot,RandomBoi"
 
-ENDS = ["games with a fallback %", "Score %, worst", "Score %, best", "hard %, worst", "hard %, best"]
+ENDS = ["games with fallbacks %", "Score %, worst", "Score %, best", "hard %, worst", "hard %, best"]
 
 
 def run(shell: Shell, folder: str, contenders: str, *flags: str, games: int = 40, field: str = FIELD) -> str:
@@ -89,7 +89,7 @@ def test_bounds_of_opponents_are_shown(shell: Shell) -> None:
         alone = config_file(*field, games=6, name="alone.yaml", bots=["UsualBot"], rules={"max_turns": 24})
         seated = config_file(games=4, name="seated.yaml", bots=field, rules={"max_turns": 24})
         said = [shell("run", config, "--quiet").out for config in (alone, seated)]
-    title = "Fallbacks in all seats: results if every game with a fallback had been a loss or a hard win"
+    title = "Fallbacks in all seats: results if games with fallbacks counted as losses or hard wins"
     assert "Fallbacks of contenders: " in said[0]
     assert [title in out for out in said] == [False, True], "the contenders' table already has it"
     header, row = said[1].split(f"{title}\n")[1].splitlines()[:2]
