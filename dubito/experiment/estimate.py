@@ -26,8 +26,8 @@ from dubito.game.find import Registry
 from dubito.llm.budget import Caps
 from dubito.llm.prices import Price, PricingOptions, dollars
 from dubito.llm.settings import ModelSettings, is_house, is_on_this_machine
-from dubito.stats.ranking import MIN_DEALS
 from dubito.stats.rates import student_quantile
+from dubito.stats.relation import MIN_DEALS
 from dubito.stats.stopping import FIRST_LOOK
 from dubito.store.model_log import DealTotals, ModelLog
 
