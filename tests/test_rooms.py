@@ -15,7 +15,7 @@ REPO = Path(__file__).resolve().parent.parent
 DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 BUDGETS: Final = {
     "bots": 960,
-    "dubito": 885,
+    "dubito": 886,
     "dubito/cli": 3948,
     "dubito/experiment": 3775,
     "dubito/game": 2079,
