@@ -19,7 +19,7 @@ from dubito.errors import BotError, GameError, RunStopped, UsageError, describe_
 from dubito.experiment.experiment import describe_fake_models, player_labels
 from dubito.experiment.replay import count_lies_in_folder
 from dubito.experiment.run import RunResult
-from dubito.game import EXTRACTED_OUTCOME, FALLBACK_OUTCOME
+from dubito.game import EXTRACTED_OUTCOMES, FALLBACK_OUTCOME
 from dubito.llm.prices import dollars
 from dubito.report import documents
 from dubito.report.documents import RunObject
@@ -110,8 +110,10 @@ def _describe_model_use(run: RunResult) -> str:
     by_cause = f" ({', '.join(f'{cause} {count}' for cause, count in causes.items())})" if causes else ""
     use = f"{outcomes.total():,} decisions, {sum(log.calls for log in logs):,} calls"
     use += f" ({reasks:,} re-ask{'s' * (reasks > 1)})" if (reasks := sum(log.reasks for log in logs)) else ""
-    extracted = sum(count for outcome, count in outcomes.items() if outcome.endswith(EXTRACTED_OUTCOME))
-    use += f", {extracted:,} answers extracted from longer replies" if extracted else ""
+    for part, suffix in EXTRACTED_OUTCOMES.items():
+        extracted = sum(count for outcome, count in outcomes.items() if outcome.endswith(suffix))
+        source = "longer replies" if part == "last_object" else "the reasoning"
+        use += f", {extracted:,} answers extracted from {source}" if extracted else ""
     costs = [log.picodollars for log in logs if log.picodollars is not None]
     use += f", {dollars(sum(costs))}" if costs else ""
     if costs and (unsure := sum(log.at_worst - log.likely for log in logs)):

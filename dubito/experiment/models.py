@@ -120,7 +120,7 @@ def _open_decider(
     asks = pipeline.build_asks(spec.name, settings, price_of_model(settings, options))
     player = build_decider(spec, experiment, registry, prompt, asks, log, progress.count_outcome)
     stops = options.on_unusable == "stop" and not log.has_answer(spec.name)
-    return replace(player, unusable=UnusableAnswers(spec.name, player.settings.api, stops))
+    return replace(player, unusable=UnusableAnswers(spec.name, stops))
 
 
 def _run_preflights(

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 # the last count of every seat: moves that the fallback made for a failed bot
 FALLBACK_TURNS: Final = "fallback_turns"
-EXTRACTED_OUTCOME: Final = ":last_object"  # suffix of the outcome of an answer that was extracted from a longer reply
+# Suffixes of the outcomes of answers that were extracted from a longer reply or from the model's reasoning.
+EXTRACTED_OUTCOMES: Final = {"last_object": ":last_object", "reasoning": ":reasoning"}
 FALLBACK_OUTCOME: Final = "fallback:"  # prefix of the outcome of a decision made by the fallback, followed by the cause
 FORFEITS: Final = "forfeits"  # a seat count of games with forfeits: 1 if this seat forfeited
 

@@ -12,15 +12,16 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import Annotated, Any, Final, Literal, NoReturn, cast
+from typing import Annotated, Any, Final, Literal, NoReturn, cast, get_args
 
 from pydantic import AfterValidator, BaseModel, ValidationError, create_model
 
 from dubito.files import CheckedModel
 from dubito.game import STATED, Answer, Bool, Cards, Choice, Node, Position, Shares, Text
 from dubito.llm.request import AttemptFailed, Cause, DuplicateKey, Reply, parse_json, refuse_duplicate_keys
+from dubito.llm.settings import ReplyPart
 
 Field = Literal["reasoning", "p_bluff", "answer"]
 ANSWER: Final = "answer"  # field of a single answer
@@ -31,7 +32,7 @@ _SCHEMAS: Final[Mapping[str, Schema]] = {
     STATED: {"anyOf": [{"type": "number"}, {"type": "null"}]},
 }
 _TYPES: Final[Mapping[str, Any]] = {"reasoning": str, STATED: Any}
-_NO_JSON: Final = "it is not JSON"
+NO_JSON: Final = "it is not JSON"
 _YES_ABOVE: Final = 0.5  # probabilities above this mean yes
 _MAX_ROUNDING: Final = 0.01 + 1e-9  # how far a sum of probabilities can be from 1
 _EXAMPLES: Final[Mapping[str, str]] = {"reasoning": '"..."', STATED: "0.4"}
@@ -168,11 +169,6 @@ class ReadAnswers:
     unread: Mapping[str, AttemptFailed] = field(default_factory=dict)  # errors for the other keys
 
 
-_TOOL_CALL: Final = re.compile(
-    r'"tool_calls"\s*:\s*\[\s*\{|"function_call"\s*:\s*\{|"type"\s*:\s*"(tool_use|(function|custom_tool)_call)"'
-)
-
-
 def read_answer(reply: Reply, form: Form) -> ModelAnswer:
     return read_answers(reply, form).given[form.keys[0]]
 
@@ -180,14 +176,12 @@ def read_answer(reply: Reply, form: Form) -> ModelAnswer:
 def read_answers(reply: Reply, form: Form) -> ReadAnswers:
     """Read the answers in a reply. Raises AttemptFailed with the cause if they cannot be read."""
     if reply.finish == "refusal":
-        raise AttemptFailed("refused", "the model or a filter declined", reply.text)
+        raise AttemptFailed("refused", reply.problem or "the model or a filter declined", reply.text)
     if reply.finish == "length":
-        raise AttemptFailed("truncated", "the reply stopped at its length limit", reply.text)
+        raise AttemptFailed("truncated", reply.problem or "the reply stopped at its length limit", reply.text)
     text = reply.text or ""
-    if not text.strip():
-        calls_tool = _TOOL_CALL.search(reply.received.raw) is not None
-        detail = "it calls a tool, but there are no tools" if calls_tool else "it has no text"
-        raise AttemptFailed("malformed", detail, reply.text)
+    if reply.problem or not text.strip():
+        raise AttemptFailed("malformed", reply.problem or "it has no text", reply.text)
     try:
         # Unlike pydantic, this refuses duplicate keys, NaN and Infinity.
         _DECODER.decode(text)
@@ -245,6 +239,31 @@ def find_last_object(text: str) -> str | None:
             last = rest[start:end] if isinstance(value, dict) else last
         start = rest.find("{", end)
     return last
+
+
+def extract_answer(reply: Reply, part: ReplyPart) -> str | None:
+    """Return the text that `read` takes from a reply instead of its whole text, or None if there is none.
+
+    From the reasoning, only an object at its end is taken, since earlier ones may be answers that the model discarded.
+    """
+    text = (reply.text or "").strip()
+    if reply.finish == "invalid" or part == "strict" or (part == "reasoning" and text):
+        return None
+    source = text if part == "last_object" else (reply.thoughts or "").strip()
+    found = find_last_object(source)
+    if found is None or (found == text and not reply.problem) or (part == "reasoning" and not source.endswith(found)):
+        return None
+    return found
+
+
+def find_helpful_part(reply: Reply, form: "Form") -> ReplyPart | None:
+    """Return the value of `read` with which an unusable reply would be an answer, if there is one."""
+    for part in get_args(ReplyPart):
+        if (text := extract_answer(reply, part)) is not None:
+            with suppress(AttemptFailed):
+                read_answers(replace(reply, text=text, problem=""), form)
+                return cast(ReplyPart, part)
+    return None
 
 
 def extract_reasoning(reply: str) -> str:
@@ -399,7 +418,7 @@ def _describe_unreadable(text: str) -> str:
     with suppress(ValueError, RecursionError):
         json.loads(text[text.find("{") : text.rfind("}") + 1], parse_constant=_refuse_constant)
         return "there is text or a code fence before or after the JSON object"
-    return _NO_JSON
+    return NO_JSON
 
 
 def _describe_error(error: dict[str, Any], form: Form) -> str:
@@ -412,7 +431,7 @@ def _describe_error(error: dict[str, Any], form: Form) -> str:
         return f"`{where}` is not {describe_kind(kind)}{quotes}"
     match error["type"]:
         case "json_invalid" | "string_unicode":
-            return _NO_JSON
+            return NO_JSON
         case "missing":
             return f"the field `{where}` is missing"
         case "extra_forbidden":

@@ -19,6 +19,7 @@ import httpx2
 
 from dubito.errors import DubitoError
 from dubito.llm.connections import Deadline
+from dubito.llm.protocols import read_reply
 from dubito.llm.provider_errors import ErrorReader
 from dubito.llm.redaction import Redaction
 from dubito.llm.request import AccountFault, Attempt, RawReply, TryFailed
@@ -33,6 +34,9 @@ _KEEP_ALIVE: Final = re.compile(r"\btimeout=(\d{1,6})\b")
 _MAX_REPLY_BYTES: Final = 8 * 2**20
 _MAX_BATCH_BYTES: Final = 2**29
 _NOT_FOUND: Final = (404, 405, 410, 501)
+# Statuses of servers and proxies that fail when they should stream. Overload has others.
+_STREAM_FAULTS: Final = (406, 415, 500, 501, 502, 504)
+_STREAM_WORD: Final = re.compile(r"\bstream", re.IGNORECASE)
 _GZIP_SIZE_BYTES: Final = 4  # size of the content, at the end of a gzip body
 # Replacements for bodies that were not kept, and descriptions of them.
 _TOO_LARGE: Final = b"(a body of more than 8 MB, which was not kept)"
@@ -41,10 +45,6 @@ _UNUSABLE: Final = {_TOO_LARGE: "a body of more than 8 MB", _CUT_SHORT: "a strea
 # This thread's current call: the size limit of its body, and how to read it if it is streamed.
 _MAX_BYTES: Final = ContextVar("most unpacked bytes of a body", default=_MAX_REPLY_BYTES)
 _STREAM: Final = ContextVar[StreamedReply | None]("reader of a streamed reply", default=None)
-
-
-class _NoStreamsError(Exception):
-    """The server refuses to stream this model to this account: OpenAI requires verified organisations."""
 
 
 class NotFound(DubitoError):
@@ -85,9 +85,6 @@ class Provider:
                 # Do not use the SDK's typed method, which may change the body.
                 lambda client: client.post(attempt.request.path, cast_to=httpx2.Response, body=body, options=options),
             )
-        except _NoStreamsError:
-            self._can_stream = False
-            return self.send(attempt, number, deadline)
         finally:
             _STREAM.reset(before)
 
@@ -128,9 +125,15 @@ class Provider:
             try:
                 response = self._call_again_if_stale(client, bound, call)
             except self._sdk.APIStatusError as error:
-                raise self._status_error(error.response, attempt) from None
+                response = error.response
+                # An error about the model's output is a reply, though an unusable one.
+                if read_reply(attempt.request.protocol, RawReply(200, response.text)).finish != "invalid":
+                    raise self._status_error(response, attempt) from None
             except self._sdk.APIConnectionError as error:
-                raise self.errors.read_connection_error(error, deadline, attempt, is_late=bound.has_passed) from None
+                failed = self.errors.read_connection_error(error, deadline, attempt, is_late=bound.has_passed)
+                # Some proxies cannot stream. The retry of this call does not stream, and is logged like any other.
+                self._can_stream &= not (_STREAM.get() and failed.billed)
+                raise failed from None
             except UnicodeEncodeError:
                 raise self.errors.blame(
                     attempt, "api_key_env", "was not asked, since the key cannot be encoded"
@@ -139,7 +142,8 @@ class Provider:
         if timeout := _KEEP_ALIVE.search(response.headers.get("keep-alive", "")):
             bound.limit_idle(float(timeout[1]))
         # If a server's streams cannot be read, later calls do not stream.
-        self._can_stream &= response.content != _CUT_SHORT
+        is_stream_lost = _STREAM.get() and not _has_events(response) and not response.content.startswith(b"{")
+        self._can_stream &= response.content != _CUT_SHORT and not is_stream_lost
         problem = _UNUSABLE.get(response.content) or ("" if _is_complete(response) else "a truncated gzip body")
         if problem:
             raise TryFailed("server", f"{problem} with status {response.status_code}", billed=True)
@@ -147,11 +151,13 @@ class Provider:
         return RawReply(response.status_code, raw, self._logged_headers(response.headers))
 
     def _status_error(self, response: httpx2.Response, attempt: Attempt) -> Exception:
-        if _STREAM.get() and response.status_code == 400 and b"stream" in response.content:
-            return _NoStreamsError()
         if response.status_code in _NOT_FOUND and _MAX_BYTES.get() == _MAX_BATCH_BYTES:
             return NotFound(response.status_code)
         failed = self.errors.read_status(response.status_code, response.text, response.headers, attempt)
+        if _STREAM.get() and _may_need_no_stream(response, failed):
+            self._can_stream = False
+            problem = f"status {response.status_code} to a request for a streamed reply"
+            failed = TryFailed("server", problem, quote=failed.quote)
         if isinstance(failed, TryFailed):
             failed.headers = self._logged_headers(response.headers)
         return failed
@@ -250,6 +256,17 @@ def _without_custom_headers() -> Iterator[None]:
             yield
         finally:
             os.environ.update(hidden)
+
+
+def _may_need_no_stream(response: httpx2.Response, failed: TryFailed | AccountFault) -> bool:
+    """Return whether the same request without streaming could be answered.
+
+    OpenAI streams some models only to verified organizations, and some proxies fail without naming the reason.
+    """
+    if isinstance(failed, TryFailed) and failed.kind != "server":
+        return False
+    is_unexplained = isinstance(failed, AccountFault) and failed.is_unexplained
+    return is_unexplained or response.status_code in _STREAM_FAULTS or _STREAM_WORD.search(response.text) is not None
 
 
 def _has_events(response: httpx2.Response) -> bool:

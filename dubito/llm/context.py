@@ -68,7 +68,9 @@ def is_cut_compared_with(
 
 def cut_failure(reply: Reply) -> AttemptFailed:
     tokens = reply.usage.input if reply.usage else 0
-    return AttemptFailed("cut", f"the server truncates prompts at about {tokens:,} tokens", reply.text)
+    failure = AttemptFailed("cut", f"the server truncates prompts at about {tokens:,} tokens", reply.text)
+    failure.advice = CONTEXT_HINT
+    return failure
 
 
 def prompt_size(body: Mapping[str, Any]) -> int:

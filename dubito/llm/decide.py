@@ -1,12 +1,13 @@
 """A model player's decisions: ask, re-ask if that may help, or use the fallback.
 
-Every decision has a recorded outcome: `model`, `model_after_reask` or `fallback:CAUSE`. A suffix `:last_object` means
-that `read: last_object` extracted the answer from a longer reply. If a prompt asks all questions of a turn at once, a
-single conversation answers several decisions, and its attempts are recorded under the first.
+Every decision has a recorded outcome: `model`, `model_after_reask` or `fallback:CAUSE`. A suffix `:last_object` or
+`:reasoning` means that this value of `read` extracted the answer from a longer reply or from the reasoning. If a prompt
+asks all questions of a turn at once, a single conversation answers several decisions, and its attempts are recorded
+under the first.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -14,15 +15,14 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
-from dubito.game import EXTRACTED_OUTCOME, FALLBACK_OUTCOME, STATED, Bool, Node, Player, Seating, Text
-from dubito.llm.answers import Form, ModelAnswer, ReadAnswers, find_last_object
-from dubito.llm.context import CONTEXT_HINT, PromptCounts
+from dubito.game import EXTRACTED_OUTCOMES, FALLBACK_OUTCOME, STATED, Bool, Node, Player, Seating, Text
+from dubito.llm.answers import NO_JSON, Form, ModelAnswer, ReadAnswers, extract_answer, find_helpful_part
+from dubito.llm.context import PromptCounts
 from dubito.llm.logprobs import read_yes_probability
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.questions import QuestionForm
 from dubito.llm.request import (
     AccountFault,
-    Api,
     Asks,
     Attempt,
     AttemptFailed,
@@ -33,7 +33,7 @@ from dubito.llm.request import (
     compute_digest,
     compute_draw,
 )
-from dubito.llm.settings import ModelSettings
+from dubito.llm.settings import ModelSettings, ReplyPart, uses_provider_address
 from dubito.store.model_log import Decision
 
 if TYPE_CHECKING:
@@ -41,31 +41,22 @@ if TYPE_CHECKING:
 
 AnyForm = Form | QuestionForm
 _MAX_QUOTED: Final = 500  # maximum number of characters that a re-ask quotes
-# Which settings to check, by the cause of unusable answers.
-_SETTINGS_TO_CHECK: Final[Mapping[Cause, str]] = {
-    "malformed": (
-        "`read` (`last_object`, or --read last_object, extracts the JSON from a longer reply), `response_format` and "
-        "`prompt`"
-    ),
-    "rejected": "whether the server accepts assistant messages in a conversation",
-    "truncated": "`max_output` (--max-output)",
-    "too_long": "`prompt`, `max_output` (--max-output) and the context window if the server is yours",
-    "cut": f"the server: {CONTEXT_HINT}",
-    "refused": "`prompt` and `model`",
-    "illegal": "`prompt` and `model`",
-    "unreachable": "`base_url`",
+# What helps against unusable answers. What helps against a malformed one depends on its reply.
+_ADVICE: Final[Mapping[Cause, str]] = {
+    "rejected": "set `reasks: 0` if the server does not accept assistant messages",
+    "truncated": "raise `max_output` (--max-output), or lower the reasoning effort in `parameters`",
+    "refused": "change `prompt` or `model`",
+    "illegal": "change `prompt` or `model`",
+    "unreachable": "check `base_url`",
 }
-
-
-def settings_to_check(cause: Cause, api: Api) -> str:
-    """Return which settings to check when a player's answers are unusable."""
-    if cause == "malformed" and api == "decisions":
-        return "`model`, and whether `base_url` offers the Decisions API"
-    if cause == "malformed" and api != "chat":
-        return (
-            f"{_SETTINGS_TO_CHECK[cause]}, and `api: chat` (`openai:` with --api chat) if the server ignores the schema"
-        )
-    return _SETTINGS_TO_CHECK[cause]
+_READS: Final[Mapping[ReplyPart, str]] = {
+    "last_object": "set `read: last_object` (--read last_object), which takes the JSON from a longer reply",
+    "reasoning": "set `read: reasoning` (--read reasoning), which takes the JSON from the reasoning",
+}
+# llama.cpp and LiteLLM in front of it ignore the schema of the other APIs: docs/servers.md.
+_OTHER_API: Final = (
+    "set `api: chat` (`openai:` with --api chat), since many servers ignore the schema in their other APIs"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +84,11 @@ class Journal:
 _MAX_UNUSABLE: Final = 20  # the run stops after this many attempts of a player, all unusable
 
 
+def join_advice(advice: Iterable[str]) -> str:
+    """Return what the user can do about unusable answers."""
+    return ", or ".join((*advice, "play anyway with `on_unusable: fallback` (--on-unusable fallback)"))
+
+
 @dataclass(slots=True)
 class UnusableAnswers:
     """Stops the run if a player's first attempts are all unusable.
@@ -101,28 +97,27 @@ class UnusableAnswers:
     """
 
     name: str = ""
-    api: Api = "responses"
     # Whether `on_unusable: stop` is set, and the player has not had a usable answer yet.
     stops: bool = False
     causes: Counter[Cause] = field(default_factory=Counter)
+    _advice: dict[str, None] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def check(self) -> None:
         """Raise AccountFault if the player must not be asked any more."""
         if self.stops and self.causes.total() >= _MAX_UNUSABLE:
             causes = ", ".join(f"{count} {cause}" for cause, count in self.causes.most_common())
-            checks = [settings_to_check(cause, self.api) for cause, _ in self.causes.most_common()]
             raise AccountFault(
                 f"the first {_MAX_UNUSABLE} attempts by {one_line(self.name)} were all unusable ({causes})",
-                hint=f"check {', '.join(dict.fromkeys(checks))} in its config entry, or let the fallback play with "
-                "`on_unusable: fallback` (--on-unusable fallback)",
+                hint=join_advice(self._advice),
             )
 
-    def count_failure(self, cause: Cause) -> None:
+    def count_failure(self, error: AttemptFailed) -> None:
         """Count an unusable attempt. Raises AccountFault if there are too many."""
         with self._lock:
             if self.stops and self.causes.total() < _MAX_UNUSABLE:
-                self.causes[cause] += 1
+                self.causes[error.cause] += 1
+                self._advice |= dict.fromkeys(filter(None, (error.advice,)))
         self.check()
 
     def count_answer(self) -> None:
@@ -236,7 +231,7 @@ class Decider:
         try:
             given = conversation.answer(key)
             outcome = "model_after_reask" if conversation.was_reasked(key) else "model"
-            outcome += EXTRACTED_OUTCOME if conversation.was_extracted(key) else ""
+            outcome += EXTRACTED_OUTCOMES[self.settings.read] if conversation.was_extracted(key) else ""
             self.unusable.count_answer()
         except AttemptFailed as failure:
             given, outcome = ModelAnswer(fallback()), f"{FALLBACK_OUTCOME}{failure.cause}"
@@ -263,13 +258,13 @@ class Conversation:
         draw: Callable[[Place], str],
         asks: Asks,
         accept: Callable[[Any], None] = lambda answer: None,
-        count_failure: Callable[[Cause], None] = lambda cause: None,
+        count_failure: Callable[[AttemptFailed], None] = lambda error: None,
         chance: Callable[[], float] | None = None,
         counts: PromptCounts | None = None,
     ) -> None:
         """Start a conversation with the arguments of `Decider.begin`.
 
-        `count_failure` receives the cause of each unusable attempt that was not recorded.
+        `count_failure` receives the error of each unusable attempt that was not recorded.
         """
         self.rendered, self.form = rendered, form
         self._settings, self._place, self._draw, self._asks = settings, place, draw, asks
@@ -329,19 +324,28 @@ class Conversation:
             self._answers |= {key: (given, number) for key, given in read.given.items()}
             unread = read.unread
         except AttemptFailed as error:
+            error.advice = error.advice or self._advise(error, reply, form)
             if (reply or error).origin != "tape":
-                self._count_failure(error.cause)
+                self._count_failure(error)
             unread = dict.fromkeys(form.keys, error)
         self._prepare_reask(unread)
 
     def _extract_object(self, reply: Reply, attempt: int) -> Reply:
-        """Return the reply with its text reduced to the last object, if the player's `read` allows it."""
-        text = (reply.text or "").strip()
-        last_object = find_last_object(text) if self._settings.read == "last_object" else None
-        if last_object in (None, text):
+        """Return the reply with its text reduced to the answer that the player's `read` takes from it."""
+        text = extract_answer(reply, self._settings.read)
+        if text is None:
             return reply
         self._extracted.add(attempt)
-        return replace(reply, text=last_object)
+        return replace(reply, text=text, problem="")
+
+    def _advise(self, error: AttemptFailed, reply: Reply | None, form: AnyForm) -> str:
+        """Return what the user can do about an unusable answer, if that is known."""
+        if error.cause != "malformed" or reply is None or not isinstance(form, Form):
+            return _ADVICE.get(error.cause, "")
+        if (part := find_helpful_part(reply, form)) is not None:
+            return _READS[part]
+        ignores_schema = error.detail == NO_JSON and self._settings.api != "chat"
+        return _OTHER_API if ignores_schema and not uses_provider_address(self._settings) else ""
 
     def _with_token_probabilities(self, read: ReadAnswers, form: AnyForm, reply: Reply) -> ReadAnswers:
         """Return the answers. With `belief: logprobs`, add the probability of yes from the reply's tokens."""

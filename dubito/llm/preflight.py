@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from dubito.errors import one_line
 from dubito.game import Bool
 from dubito.llm.answers import Form, ModelAnswer
-from dubito.llm.context import CONTEXT_HINT, cut_failure, is_count_unusual, is_cut_compared_with, prompt_size
-from dubito.llm.decide import put_question, settings_to_check
+from dubito.llm.context import cut_failure, is_count_unusual, is_cut_compared_with, prompt_size
+from dubito.llm.decide import join_advice, put_question
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.request import AccountFault, Asks, Attempt, AttemptFailed, Place, Reply, Suspended, TryFailed
 from dubito.llm.settings import ModelSettings, setting_fields
@@ -71,7 +71,8 @@ class Preflight:
         try:
             self._ask_until_answered(decision, sample)
         except (AttemptFailed, Suspended) as error:
-            if isinstance(failed := error.__cause__, TryFailed) and failed.hint:
+            failed = error.__cause__
+            if isinstance(failed, TryFailed) and failed.hint and failed.kind == "connection":
                 raise AccountFault(
                     str(failed), hint=failed.hint, setting=failed.setting, player=failed.player, where=failed.where
                 ) from None
@@ -131,10 +132,9 @@ class Preflight:
     def _build_fault(self, error: AttemptFailed) -> AccountFault:
         """Return the error for a player whose answers cannot be read."""
         if error.cause == "cut":
-            return AccountFault(f"the preflight of {one_line(self.name)}: {error.detail}", hint=CONTEXT_HINT)
-        check = settings_to_check(error.cause, self.settings.api)
+            return AccountFault(f"the preflight of {one_line(self.name)}: {error.detail}", hint=error.advice)
         return AccountFault(
             f"the preflight of {one_line(self.name)} got no readable answer ({error.cause})",
             quote=": ".join(filter(None, (error.detail, one_line(error.text or "", _MAX_QUOTED)))),
-            hint=f"check {check}, or play anyway with `on_unusable: fallback` (--on-unusable fallback)",
+            hint=join_advice(filter(None, (error.advice,))),
         )

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol, get_args
+from typing import Any, Final, NamedTuple, Protocol, get_args
 
 from dubito.errors import UsageError, one_line
 from dubito.llm.answers import Schema
@@ -31,10 +31,10 @@ from dubito.llm.request import (
     replace_surrogates,
 )
 from dubito.llm.settings import MAX_TOKENS, ModelSettings, is_house, uses_provider_address
+from dubito.llm.verdicts import parse_rejected_output
 
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=refuse_duplicate_keys)
-# The text and finish of a reply that contradicts itself.
-_CONTRADICTION: Final[tuple[None, Finish]] = (None, "other")
+_PAUSED: Final = "pause_turn"
 # Finish reasons of all protocols, since gateways do not translate all of them.
 _FINISHES: Final[Mapping[str, Finish]] = {
     **dict.fromkeys(("stop", "end_turn", "stop_sequence"), "stop"),
@@ -43,7 +43,10 @@ _FINISHES: Final[Mapping[str, Finish]] = {
     **dict.fromkeys(("content_filter", "refusal"), "refusal"),
 }
 # Finish reasons of a reply that waits for a tool's result.
-_WAITING_FINISHES: Final = ("tool_calls", "function_call", "tool_use", "pause_turn")
+_WAITING_FINISHES: Final = ("tool_calls", "function_call", "tool_use", _PAUSED)
+_FILTERED: Final = "a content filter of the server stopped the reply"
+_DECLINED: Final = "the model declined"
+_CALLS_TOOL: Final = "it calls a tool, but there are no tools"
 _MAX_MODEL_NAME: Final = 200  # characters
 _EVENT_LINE: Final = re.compile(r"\s*(?:data|event|id|retry)?:")
 # Service modes, with the values that cost at most the list price.
@@ -122,11 +125,19 @@ def classify_non_reply(received: RawReply, body: Any) -> NonReply:
     return NonReply(None, kind in ("empty", "stream", "unreadable") and received.status != 204, kind)
 
 
-def parse_finish(reason: Any) -> Finish | None:
-    """Return how a reply ended, or None if the model waits for a tool's result."""
-    if not isinstance(reason, str):
-        return "other"
-    return None if reason in _WAITING_FINISHES else _FINISHES.get(reason, "other")
+def parse_finish(reason: Any) -> Finish:
+    return _FINISHES.get(reason, "other") if isinstance(reason, str) else "other"
+
+
+def _describe_missing_text(reason: Any, thoughts: str | None, *, calls_tool: bool) -> str:
+    """Return why a reply has no text. `reason` is its finish reason."""
+    if calls_tool:
+        return _CALLS_TOOL
+    finish = parse_finish(reason)
+    if finish == "length":
+        return "the reply stopped at its length limit" + (" while reasoning, before any text" if thoughts else "")
+    ending = f" (it ended with {one_line(str(reason), 40)!r})" if finish == "other" and reason else ""
+    return ("it has reasoning, but no text after it" if thoughts else "it has no text") + ending
 
 
 def is_by_assistant(item: Mapping[str, Any]) -> bool:
@@ -189,6 +200,14 @@ def parse_usage(
     return Usage(input_tokens, cached, cache_write, max(all_output, counts[-1] - input_tokens), reasoning)
 
 
+class Content(NamedTuple):
+    """The text of a reply and how it ended. `problem` is the reason if the text is missing or not an answer."""
+
+    text: str | None
+    finish: Finish
+    problem: str = ""
+
+
 class WireFormat(Protocol):
     """A protocol's representation of requests and replies."""
 
@@ -205,8 +224,12 @@ class WireFormat(Protocol):
         """Return the error in a body without an answer. If it has both, `parse_text` finds a contradiction."""
 
     @staticmethod
-    def parse_text(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
+    def parse_text(body: Mapping[str, Any]) -> Content:
         """Return the model's text and finish reason."""
+
+    @staticmethod
+    def parse_thoughts(body: Mapping[str, Any]) -> str | None:
+        """Return the model's reasoning that the server keeps apart from the text."""
 
     @staticmethod
     def parse_charges(body: Mapping[str, Any]) -> Charges:
@@ -261,19 +284,37 @@ class Chat:
         return None
 
     @staticmethod
-    def parse_text(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
+    def parse_text(body: Mapping[str, Any]) -> Content:
         """Return the text of the only choice without its reasoning."""
         choices = as_objects(body.get("choices"))
         choice = next(iter(choices), {})
-        message = as_mapping(choice.get("message"))
+        message, reason = as_mapping(choice.get("message")), choice.get("finish_reason")
         text, refusal = _text_and_refusal(message)
-        extras = (find_error(body), choice.get("error"), message.get("tool_calls"), message.get("function_call"))
-        if len(choices) > 1 or any(extras) or (text and refusal) or not is_by_assistant(message):
-            return _CONTRADICTION
+        calls_tool, error = bool(message.get("tool_calls") or message.get("function_call")), choice.get("error")
+        problem = _find_contradiction(
+            text, refusal=bool(refusal), calls_tool=calls_tool, error=find_error(body) or error, item=message
+        )
+        if len(choices) != 1:
+            problem = f"it has {len(choices) or 'no'} choices instead of one"
+        if problem:
+            return Content(None, "other", problem)
         if refusal:
-            return refusal, "refusal"
-        finish = parse_finish(choice.get("finish_reason"))
-        return (None, "other") if finish is None else (text or None, finish)
+            return Content(refusal, "refusal", _DECLINED)
+        finish = parse_finish(reason)
+        if finish == "refusal":
+            return Content(text or None, finish, _FILTERED)
+        if (text or "").strip():
+            return Content(text, finish)
+        return Content(
+            text or None, finish, _describe_missing_text(reason, Chat.parse_thoughts(body), calls_tool=calls_tool)
+        )
+
+    @staticmethod
+    def parse_thoughts(body: Mapping[str, Any]) -> str | None:
+        """Return what DeepSeek, vLLM, LM Studio and OpenRouter put beside the content."""
+        message = as_mapping(next(iter(as_objects(body.get("choices"))), {}).get("message"))
+        fields = (message.get(name) for name in ("reasoning_content", "reasoning"))
+        return next((field for field in fields if isinstance(field, str) and field.strip()), None)
 
     @staticmethod
     def parse_charges(body: Mapping[str, Any]) -> Charges:
@@ -328,16 +369,28 @@ class Messages:
         return NonReply(error, None if "content" in body else False) if error and not content else None
 
     @staticmethod
-    def parse_text(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
+    def parse_text(body: Mapping[str, Any]) -> Content:
         """Return the text without thinking blocks.
 
         Unlike in other protocols, text with a refusal is not a contradiction here: a filter cut the text off.
         """
+        blocks, reason = as_objects(body.get("content")), body.get("stop_reason")
+        calls_tool, text = any(block.get("type") == "tool_use" for block in blocks), join_texts(blocks, "text")
+        problem = _find_contradiction(text, refusal=False, calls_tool=calls_tool, error=find_error(body), item=body)
+        if problem or reason == _PAUSED:
+            return Content(None, "other", problem or "it paused before its answer (pause_turn)")
+        finish = parse_finish(reason)
+        if finish == "refusal" or (text or "").strip():
+            return Content(text, finish, _DECLINED if finish == "refusal" else "")
+        return Content(
+            text, finish, _describe_missing_text(reason, Messages.parse_thoughts(body), calls_tool=calls_tool)
+        )
+
+    @staticmethod
+    def parse_thoughts(body: Mapping[str, Any]) -> str | None:
         blocks = as_objects(body.get("content"))
-        if find_error(body) or not is_by_assistant(body) or any(block.get("type") == "tool_use" for block in blocks):
-            return _CONTRADICTION
-        finish = parse_finish(body.get("stop_reason"))
-        return (None, "other") if finish is None else (join_texts(blocks, "text"), finish)
+        texts = [block["thinking"] for block in blocks if isinstance(block.get("thinking"), str)]
+        return "".join(texts) or None
 
     @staticmethod
     def parse_charges(body: Mapping[str, Any]) -> Charges:
@@ -410,22 +463,41 @@ class Responses:
         return NonReply(error, generated) if error and not as_objects(output) else None
 
     @staticmethod
-    def parse_text(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
+    def parse_text(body: Mapping[str, Any]) -> Content:
         """Return the text of the final answer, ignoring other phases."""
         items = as_objects(body.get("output"))
         answers = _answers(items)
         parts = [part for item in answers for part in as_objects(item.get("content"))]
         text, refused = join_texts(parts, "output_text"), any(part.get("type") == "refusal" for part in parts)
-        if find_error(body) or len(answers) > 1 or (text and refused) or any(map(_waits_or_is_foreign, items)):
-            return _CONTRADICTION
-        reason = as_mapping(body.get("incomplete_details")).get("reason")
+        calls_tool, reason = any(map(_waits, items)), as_mapping(body.get("incomplete_details")).get("reason")
+        foreign: Mapping[str, Any] = next((item for item in items if not is_by_assistant(item)), {})
+        problem = _find_contradiction(
+            text, refusal=refused, calls_tool=calls_tool, error=find_error(body), item=foreign
+        )
+        if problem:
+            return Content(None, "other", problem)
         if reason == "content_filter" or refused:
-            return text, "refusal"
+            return Content(text, "refusal", _DECLINED if refused else _FILTERED)
+        finish, thoughts = parse_finish(reason), Responses.parse_thoughts(body)
         if body.get("status") == "incomplete":
-            return (text, "length") if parse_finish(reason) == "length" else (None, "other")
+            if finish != "length":
+                return Content(None, "other", f"it is incomplete ({one_line(str(reason), 40)})")
+            return Content(text, finish, "" if text else _describe_missing_text(reason, thoughts, calls_tool=False))
         if any(item.get("status") in _INCOMPLETE for item in answers):
-            return None, "other"
-        return text, "stop" if body.get("status") == "completed" else "other"
+            return Content(None, "other", "its message is incomplete")
+        finish = "stop" if body.get("status") == "completed" else "other"
+        if len(answers) > 1:
+            texts = [join_texts(as_objects(item.get("content")), "output_text") or "" for item in answers]
+            return Content("\n".join(texts), "other", f"it has {len(answers)} messages with a text instead of one")
+        if (text or "").strip():
+            return Content(text, finish)
+        return Content(text, finish, _describe_missing_text(None, thoughts, calls_tool=calls_tool))
+
+    @staticmethod
+    def parse_thoughts(body: Mapping[str, Any]) -> str | None:
+        items = [item for item in as_objects(body.get("output")) if item.get("type") == "reasoning"]
+        parts = [part for item in items for part in as_objects(item.get("content"))]
+        return join_texts(parts, "reasoning_text")
 
     @staticmethod
     def parse_charges(body: Mapping[str, Any]) -> Charges:
@@ -445,10 +517,22 @@ def _answers(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     ]
 
 
-def _waits_or_is_foreign(item: Mapping[str, Any]) -> bool:
+def _waits(item: Mapping[str, Any]) -> bool:
     kind = item.get("type")
-    waits = isinstance(kind, str) and kind.endswith(_WAITING_ITEMS) and kind not in (*_CHARGED_TOOLS, "mcp_call")
-    return waits or not is_by_assistant(item)
+    return isinstance(kind, str) and kind.endswith(_WAITING_ITEMS) and kind not in (*_CHARGED_TOOLS, "mcp_call")
+
+
+def _find_contradiction(
+    text: str | None, *, refusal: bool, calls_tool: bool, error: Any, item: Mapping[str, Any]
+) -> str:
+    """Return what contradicts a reply's text, or an empty string. `item` is the message with a role."""
+    if error:
+        return "it has an error beside its text"
+    if not is_by_assistant(item):
+        return f"its role is {one_line(str(item.get('role')), 40)!r} instead of 'assistant'"
+    if calls_tool:
+        return f"{_CALLS_TOOL}{', beside its text' if text else ''}"
+    return "it has both a text and a refusal" if text and refusal else ""
 
 
 class Decisions:
@@ -475,10 +559,14 @@ class Decisions:
         return NonReply(error, None if "answers" in body else False) if error and not as_objects(answers) else None
 
     @staticmethod
-    def parse_text(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
+    def parse_text(body: Mapping[str, Any]) -> Content:
         if find_error(body):
-            return _CONTRADICTION
-        return json.dumps(body["answers"], sort_keys=True), "stop"
+            return Content(None, "other", "it has an error beside its answers")
+        return Content(json.dumps(body["answers"], sort_keys=True), "stop")
+
+    @staticmethod
+    def parse_thoughts(body: Mapping[str, Any]) -> str | None:
+        return None
 
     @staticmethod
     def parse_charges(body: Mapping[str, Any]) -> Charges:
@@ -518,19 +606,22 @@ def read_reply(protocol: ProtocolName, received: RawReply, origin: ReplyOrigin =
     is_reply = isinstance(body, dict) and wire.is_reply(body)
     if has_duplicate_keys and is_reply:
         # It is unclear which of the values is meant.
-        return Reply(None, "other", None, received, origin)
+        return Reply(None, "other", None, received, origin, problem="a key appears twice in its body")
     fields = as_mapping(body)
     usage, charges = wire.parse_usage(as_mapping(fields.get("usage"))), wire.parse_charges(fields)
     non_reply = wire.parse_error(fields) or (None if is_reply else classify_non_reply(received, body))
+    if non_reply and non_reply.error and (rejected := parse_rejected_output(non_reply.error)):
+        return Reply(rejected.text, "invalid", usage, received, origin, charges, problem=rejected.problem)
     if non_reply is not None:
         return Reply(None, "other", usage, received, origin, charges, non_reply)
-    text, finish = wire.parse_text(body)
+    text, finish, problem = wire.parse_text(body)
     if usage and not (usage.input and (usage.output or not text or protocol in _WITHOUT_OUTPUT_TOKENS)):
         # Every prompt and text has tokens, so a count of 0 is wrong.
         usage = None
     name = fields.get("model")
     model = replace_surrogates(name)[:_MAX_MODEL_NAME] if isinstance(name, str) and name else None
-    return Reply(text, finish, usage, received, origin, charges, model=model)
+    thoughts = wire.parse_thoughts(body)
+    return Reply(text, finish, usage, received, origin, charges, model=model, problem=problem, thoughts=thoughts)
 
 
 def _read_program_line(received: RawReply, origin: ReplyOrigin) -> Reply:

@@ -1,9 +1,11 @@
 """The causes of failed provider calls, and what the user can do about them."""
 
 import errno
+import os
 import re
 import socket
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from ssl import SSLError
 from typing import Any, Final, TypeVar
@@ -11,6 +13,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from dubito.errors import one_line
+from dubito.llm.known_errors import NAMED_PARAMETER, UNKNOWN_MODEL, KnownError
 from dubito.llm.limiter import format_duration
 from dubito.llm.protocols import detect_protocol
 from dubito.llm.redaction import Redaction
@@ -26,7 +29,7 @@ from dubito.llm.request import (
     TryFailed,
 )
 from dubito.llm.settings import Account, is_on_this_machine, setting_fields
-from dubito.llm.verdicts import SYSTEM_ROLE, Verdict, error_text, judge_error, judge_error_in_body
+from dubito.llm.verdicts import Verdict, error_text, extract_sentence, judge_error, judge_error_in_body
 from dubito.store.model_log import Spend
 
 E = TypeVar("E", bound=BaseException)
@@ -56,17 +59,15 @@ _PATHS: Final[Mapping[ProtocolName, str]] = {
     "chat": "/chat/completions",
     "messages": "/v1/messages",
 }
-_UNKNOWN_PATH: Final = re.compile(
-    r"not.found|not.allowed|cannot post|invalid url|path|route|unknown endpoint", re.IGNORECASE
+# Fields of a body that are not added by the player's `parameters`.
+_FIXED_FIELDS: Final = frozenset(
+    {
+        *("model", "messages", "input", "system", "text", "store", "prompt_cache_key", "questions", "response_format"),
+        *("max_tokens", "max_completion_tokens", "max_output_tokens"),
+    }
 )
-_FIELDS_OF_SETTING: Final[Mapping[str, tuple[str, ...]]] = {
-    "max_output": ("max_output_tokens", "max_completion_tokens", "max_tokens"),
-    "response_format": ("response_format",),
-}
-_UNSUPPORTED: Final = ("unsupported", "not supported", "not permitted", "unknown", "unrecognized")
-_ANY_PARAMETER: Final = "parameters"  # the setting to change if the server names none
-# Fields of a body that are not added by any of the player's settings.
-_FIXED_FIELDS: Final = {"model", "messages", "input", "system", "text", "store", "prompt_cache_key", "questions"}
+_REFUSALS: Final[Mapping[int, str]] = {403: "refused the request", 404: "found nothing", 405: "found nothing"}
+_PROXY_LOGIN: Final = 407
 _MINUTE, _YEAR = 60.0, 365 * 86_400.0  # seconds
 
 
@@ -89,7 +90,10 @@ class ErrorReader:
         dns, refused = _cause(error, socket.gaierror), _cause(error, ConnectionRefusedError)
         proxy = None if is_on_this_machine(self._address) else _find_proxy(self._address)
         if proxy and (dns or refused):
-            return TryFailed("connection", f"nothing answers at the proxy {proxy}: start it, or correct HTTPS_PROXY")
+            return TryFailed("connection", f"nothing answers at the proxy {proxy}: start it, or correct {proxy.source}")
+        if proxy and (refusal := _cause(error, httpx2.ProxyError)):
+            problem = f"the proxy {proxy} did not connect: {self._quote(str(refusal))}; check {proxy.source}"
+            return TryFailed("connection", problem)
         if dns is not None:
             host = one_line(urlsplit(self._address).hostname or self._address, 80)
             reason = one_line(str(dns.strerror), 80)
@@ -110,8 +114,11 @@ class ErrorReader:
 
     def read_batch_entry(self, status: int | None, error: Any, attempt: Attempt) -> TryFailed | AccountFault:
         """Read the error that a batch reports for one of its requests."""
-        verdict = judge_error_in_body(error, {}) if status is None else judge_error(status, error_text(error), {})
-        return self._read_verdict(verdict, f"status {verdict.status} in a batch", error_text(error), attempt)
+        text, protocol = error_text(error), attempt.request.protocol
+        verdict = (
+            judge_error_in_body(error, {}, protocol) if status is None else judge_error(status, text, {}, protocol)
+        )
+        return self._read_verdict(verdict, f"status {verdict.status} in a batch", text, attempt)
 
     def read_status(
         self, status: int, text: str, headers: Mapping[str, str], attempt: Attempt
@@ -121,15 +128,17 @@ class ErrorReader:
             # Redirects are never followed, since the question and the key are meant only for this server.
             target = self._quote(headers.get("location", "nowhere"))
             return self.blame(attempt, "base_url", f"redirects to another address (status {status})", target)
-        verdict = judge_error(status, text, headers)
-        if verdict.meaning == "model" and _mentions_path(text, attempt) and attempt.request.protocol in _PATHS:
-            return self._read_unknown_path(status, self._quote(text), attempt)
+        proxy = None if is_on_this_machine(self._address) else _find_proxy(self._address)
+        if status == _PROXY_LOGIN and proxy:
+            problem = f"the proxy {proxy} needs a user and a password"
+            return AccountFault(problem, quote=self._quote(text), hint=f"put them into {proxy.source}")
+        verdict = judge_error(status, text, headers, attempt.request.protocol)
         return self._read_verdict(verdict, f"status {status}", text, attempt)
 
     def read_non_reply(self, body: NonReply, received: RawReply, attempt: Attempt) -> TryFailed | AccountFault:
         """Read a body with status 200 that is not a reply."""
         if body.kind is None:
-            verdict = judge_error_in_body(body.error, received.headers)
+            verdict = judge_error_in_body(body.error, received.headers, attempt.request.protocol)
             problem = f"status {received.status} with an error in the body"
             failed = self._read_verdict(verdict, problem, error_text(body.error), attempt)
             if isinstance(failed, TryFailed):
@@ -143,13 +152,13 @@ class ErrorReader:
         problem = f"{describe_non_reply(body.kind, attempt.request.protocol)} with status {received.status}"
         return TryFailed("server", problem, billed=body.generated is True, quote=self._quote(received.raw))
 
-    def blame(self, attempt: Attempt, setting: str, problem: str, quote: str = "", value: str = "") -> AccountFault:
+    def blame(
+        self, attempt: Attempt, setting: str, problem: str, quote: str = "", value: str = "", advice: str = ""
+    ) -> AccountFault:
         """Return a fault that the user can fix by changing one of the player's settings."""
-        hint, key_env = "set {setting}" if value else "change {setting}", self._account.key_env
-        if setting == "api_key_env" and key_env:
+        hint, key_env = advice or ("set {setting}" if value else "change {setting}"), self._account.key_env
+        if setting == "api_key_env" and key_env and not advice:
             hint = f"set {key_env}, or change {{setting}}"
-        if setting == _ANY_PARAMETER and key_env is None:
-            hint += ", or set `api_key_env` to the variable with your key, since no key was sent"
         fields = setting_fields(setting, attempt.place.player, value)
         return AccountFault(f"{self._account} {problem}", quote=quote, hint=hint, **fields)
 
@@ -170,45 +179,50 @@ class ErrorReader:
         return AccountFault(problem, quote=quote, hint=hint, **fields)
 
     def _read_verdict(self, verdict: Verdict, status: str, text: str, attempt: Attempt) -> TryFailed | AccountFault:
-        quote = self._quote(text)
+        quote, known = self._quote(text), verdict.known
         match verdict.meaning:
             case "too_long" | "refused" | "rate_limit" | "server" as kind:
-                failed = TryFailed(kind, status, verdict.retry_after, quote=quote)
+                place = setting_fields(known.setting, attempt.place.player)["where"] if known else ""
+                hint = known.advice.replace("{setting}", place) if known else ""
+                failed = TryFailed(kind, status, verdict.retry_after, quote=quote, hint=hint)
                 failed.is_concurrent = verdict.is_concurrent
                 return failed
-            case "size":
-                problem = f"does not accept a request of this size, including the reserved output ({status})"
-                return self.blame(attempt, "max_output", problem, quote)
             case "quota":
                 problem = f"{self._account} has reached a daily or longer limit ({status})"
                 return AccountFault(problem, quote=quote, hint=_describe_renewal(verdict))
-            case "money":
-                problem, hint = f"{self._account} has no credit left ({status})", "top it up"
-                if verdict.status != 402:
-                    hint += ", or resume when its quota is renewed"
-                return AccountFault(problem, quote="" if verdict.status == 402 else quote, hint=hint)
-            case "key":
-                return self.blame(attempt, "api_key_env", f"refused the key ({status})")
-            case "model":
-                model = one_line(str(attempt.request.body.get("model")), 80)
-                return self.blame(attempt, "model", f"has no model {model!r}, or `api` or `base_url` is wrong", quote)
-            case "request":
-                return self._read_rejection(status, text, attempt)
-
-    def _read_rejection(self, status: str, text: str, attempt: Attempt) -> TryFailed | AccountFault:
-        quote = self._quote(text)
-        if SYSTEM_ROLE.search(text.lower()):
-            return self.blame(attempt, "system", f"does not accept a system message ({status})", quote, "user")
-        if attempt.place.attempt:
+            case "path":
+                if _names_model(text, attempt):
+                    return self._explain(UNKNOWN_MODEL, status, quote, attempt)
+                if attempt.request.protocol in _PATHS:
+                    return self._read_unknown_path(verdict.status, quote, attempt)
+        if known is not None and known.setting == "system":
+            return self._explain(known, status, quote, attempt)
+        if verdict.meaning == "request" and attempt.place.attempt:
             # The question itself was answered, so the server objects to what a re-ask adds.
             return TryFailed("rejected", f"a re-ask was rejected ({status})", quote=quote)
-        setting = _find_setting(text, attempt)
-        fault = self.blame(attempt, setting, f"rejected the request ({status})", quote)
-        fault.is_unexplained = setting == _ANY_PARAMETER
+        if known is not None and known.meaning != "path":
+            return self._explain(known, status, quote, attempt)
+        if verdict.status in NAMED_PARAMETER.statuses and (name := _find_parameter(text, attempt)):
+            problem = f"{NAMED_PARAMETER.problem} ({status})"
+            return self.blame(attempt, f"{NAMED_PARAMETER.setting}.{name}", problem, quote)
+        problem = f"{self._account} {_REFUSALS.get(verdict.status, 'rejected the request')} ({status})"
+        fault = AccountFault(problem, quote=quote)
+        fault.is_unexplained = verdict.status not in _REFUSALS
         return fault
 
+    def _explain(self, known: KnownError, status: str, quote: str, attempt: Attempt) -> AccountFault:
+        """Return the fault that a row of the table describes, with its advice."""
+        model = one_line(str(attempt.request.body.get("model")), 80)
+        problem = f"{known.problem.replace('{model!r}', repr(model))} ({status})"
+        if not known.setting:
+            return AccountFault(f"{self._account} {problem}", quote=quote, hint=known.advice)
+        value = known.value
+        if known.setting == "response_format" and attempt.request.body.get(known.setting) == {"type": value}:
+            value = "text"
+        return self.blame(attempt, known.setting, problem, quote, value, known.advice)
+
     def _quote(self, text: str) -> str:
-        return one_line(self._redaction.error(text), _MAX_QUOTED)
+        return one_line(self._redaction.error(extract_sentence(self._redaction.error(text))), _MAX_QUOTED)
 
 
 def describe_non_reply(kind: NonReplyKind, protocol: ProtocolName) -> str:
@@ -229,18 +243,32 @@ def _describe_api(attempt: Attempt) -> str:
     return f"{one_line(attempt.place.player)} uses {_API_NAMES[attempt.request.protocol]}"
 
 
-def _find_proxy(address: str) -> str | None:
-    """Return the host and port of the environment's proxy for this address, without credentials."""
+@dataclass(frozen=True, slots=True)
+class _Proxy:
+    """A proxy from the environment."""
+
+    host: str  # with its port, without credentials
+    source: str  # the variable that sets it
+
+    def __str__(self) -> str:
+        return self.host
+
+
+def _find_proxy(address: str) -> _Proxy | None:
+    """Return the proxy that is used for this address."""
     parts, proxies = urlsplit(address), getproxies()
-    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    kind = parts.scheme if proxies.get(parts.scheme) else "all"
+    proxy = proxies.get(kind)
     if not proxy or proxy_bypass(parts.netloc):
         return None
-    return one_line(proxy.partition("://")[2].rpartition("@")[2].strip("/") or proxy, 80)
+    host = one_line(proxy.partition("://")[2].rpartition("@")[2].strip("/") or proxy.rpartition("@")[2], 80)
+    # As in `getproxies`, the name in lower case comes first.
+    names = sorted((name for name in os.environ if name.lower() == f"{kind}_proxy"), key=str.islower)
+    return _Proxy(host, names[-1] if names else "the system's proxy settings")
 
 
-def _mentions_path(text: str, attempt: Attempt) -> bool:
-    names_model = "model" in text.lower() or str(attempt.request.body.get("model")) in text
-    return not text.strip() or (not names_model and _UNKNOWN_PATH.search(text) is not None)
+def _names_model(text: str, attempt: Attempt) -> bool:
+    return "model" in text.lower() or str(attempt.request.body.get("model")) in text
 
 
 def _cause(error: BaseException | None, kind: type[E]) -> E | None:
@@ -249,17 +277,10 @@ def _cause(error: BaseException | None, kind: type[E]) -> E | None:
     return error
 
 
-def _find_setting(text: str, attempt: Attempt) -> str:
-    """Return the setting that a server rejects: one of Dubito's or one of the player's `parameters`."""
-    names_limit = any(name in text and name in attempt.request.body for name in ("max_tokens", "max_completion_tokens"))
-    if attempt.request.protocol == "chat" and names_limit and any(words in text.lower() for words in _UNSUPPORTED):
-        # The server uses the other name for the limit.
-        return "output_limit"
-    for setting, names in _FIELDS_OF_SETTING.items():
-        if any(name in text for name in names):
-            return setting
+def _find_parameter(text: str, attempt: Attempt) -> str | None:
+    """Return the field of the player's `parameters` that a server's words name."""
     added = sorted(set(attempt.request.body) - _FIXED_FIELDS, key=len, reverse=True)
-    return next((f"parameters.{name}" for name in added if name in text), _ANY_PARAMETER)
+    return next((name for name in added if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)), None)
 
 
 def _describe_renewal(verdict: Verdict) -> str:

@@ -6,6 +6,11 @@ from typing import Final
 
 _MIN_SECRET: Final = 8  # characters; shorter keys are not secret
 _IDS: Final = r"org-[A-Za-z0-9]{16,}|proj_[A-Za-z0-9]{16,}"  # of organisations and projects
+# What servers write of a key: its ends, or its hash. A proxy may also show the key of the provider behind it.
+_KEY_PARTS: Final = (
+    r"(?<![\w-])[\w-]{0,100}\*{3,}[\w*-]*|\bsk-[\w-]*\.{3}\w*|\b[0-9a-f]{64}\b|\b(?:sk-|gsk_|xai-|hf_|AIza)[\w-]{16,}"
+    r"|(?<=[Bb]earer )[\w.~+/=-]{8,}"
+)
 _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # form of such ids in one provider's errors
 
 
@@ -14,7 +19,7 @@ class Redaction:
 
     def __init__(self, key: str) -> None:
         pattern = key_pattern(key)
-        self._in_errors = re.compile(f"{pattern}|{_IDS}|{_UUID}")
+        self._in_errors = re.compile(f"{pattern}|{_IDS}|{_UUID}|{_KEY_PARTS}")
         self._in_replies = re.compile(f"{pattern}|{_IDS}" if len(key) >= _MIN_SECRET else _IDS)
 
     def error(self, text: str) -> str:

@@ -28,7 +28,8 @@ from dubito.store.model_log import Spend
 Api = Literal["responses", "chat", "messages", "decisions"]
 # A request is answered by a server with one of the APIs, or by a program that the run started.
 ProtocolName = Literal["responses", "chat", "messages", "decisions", "program"]
-Finish = Literal["stop", "length", "refusal", "other"]
+# `invalid`: the server rejected the model's output with an error.
+Finish = Literal["stop", "length", "refusal", "invalid", "other"]
 ReplyOrigin = Literal["live", "cache", "tape"]
 
 _CANONICAL: Final = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
@@ -143,6 +144,8 @@ class Reply:
     charges: Charges = PLAIN
     non_reply: NonReply | None = None  # the body's description if it is not a reply
     model: str | None = None  # the model named in the reply, usually the snapshot behind the requested name
+    problem: str = ""  # why there is no text, or why the text is not an answer as it is
+    thoughts: str | None = None  # the model's reasoning, which is not part of the text
 
     @property
     def digest(self) -> str:
@@ -204,7 +207,7 @@ def compute_draw(seed: int, place: Place, sample: int) -> str:
 Cause = Literal["unreachable", "refused", "rejected", "truncated", "too_long", "cut", "malformed", "illegal"]
 CAUSES: Final[tuple[Cause, ...]] = get_args(Cause)
 
-FailureKind = Literal["rate_limit", "server", "connection", "deadline", "too_long", "refused", "rejected"]
+FailureKind = Literal["rate_limit", "server", "connection", "deadline", "malformed", "too_long", "refused", "rejected"]
 # Failures caused by the request, so that another try would fail in the same way.
 FINAL_FAILURES: Final = ("too_long", "refused", "rejected")
 
@@ -251,6 +254,8 @@ class AttemptFailed(DubitoError):
     def __init__(self, cause: Cause, detail: str, text: str | None = None) -> None:
         super().__init__(cause, detail, text)
         self.cause, self.detail = cause, detail
+        # What helps, if it is known.
+        self.advice = ""
         # The model's text, which was not an answer.
         self.text = text
 

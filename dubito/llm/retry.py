@@ -195,7 +195,9 @@ class AttemptRetries:
         """
         streak, tries, traffic = self.streak, self.stage.settings.tries, self.stage.traffic
         if error.kind in FINAL_FAILURES:
-            return AttemptFailed(cast(Cause, error.kind), str(error))
+            failed = AttemptFailed(cast(Cause, error.kind), str(error))
+            failed.advice = error.hint
+            return failed
         if not self.attempt.place.is_in_game:
             is_sick = error.spent is None and (error.kind != "connection" or error.billed)
             if streak.failures < (max(tries, _PREFLIGHT_FAILURES) if is_sick else tries):

@@ -53,7 +53,7 @@ _PROVIDERS: Final[dict[Api, tuple[str, str, str]]] = {
     "decisions": _OPENAI,
     "messages": ("ANTHROPIC_API_KEY", "https://api.anthropic.com", "ANTHROPIC_BASE_URL"),
 }
-ReplyPart = Literal["strict", "last_object"]
+ReplyPart = Literal["strict", "last_object", "reasoning"]
 RulesRole = Literal["system", "user"]
 
 
@@ -94,7 +94,10 @@ class ModelSettings(CheckedModel):
     output_limit: Literal["max_tokens", "max_completion_tokens"] | None = setting(
         "Field name of `max_output` in requests to a chat server.", usual="the server's"
     )
-    read: ReplyPart = setting("Parse the whole reply, or only its last JSON object.", "strict")
+    read: ReplyPart = setting(
+        "Parse the whole reply, only its last JSON object, or the end of the reasoning if the reply has no text.",
+        "strict",
+    )
     system: RulesRole = setting("Role of the message with the rules.", "system")
     parameters: dict[str, Any] = setting("Extra fields for each request, such as {reasoning: {effort: low}}.", {})
 

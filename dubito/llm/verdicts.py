@@ -1,7 +1,7 @@
 """Interpret a server's error, for all protocols: whose fault it is, and whether to retry.
 
-An error is an HTTP status with a body, or a body with status 200. Codes must match exactly, but words can appear
-anywhere in the message. If neither matches, the status decides.
+An error is an HTTP status with a body, or a body with status 200. `known_errors.py` has the errors with a known
+meaning. If none fits, the status decides.
 """
 
 import json
@@ -10,12 +10,12 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-from dubito.llm.request import parse_json
+from dubito.errors import one_line
+from dubito.llm.known_errors import OVER_MINUTE_LIMIT, USED_UP, KnownError, Meaning, find_known_error
+from dubito.llm.request import ProtocolName, parse_json
 
-# The first four apply to this try, as in TryFailed. The user has to correct the rest.
-Meaning = Literal["too_long", "refused", "rate_limit", "server", "size", "quota", "money", "key", "model", "request"]
 _MAX_NESTING: Final = 6  # maximum nesting of errors, since routers pass on what other servers sent
 # The statuses of errors with HTTP status 200 and no code.
 _STATUS_OF: Final[Mapping[str, int]] = {
@@ -43,55 +43,13 @@ _STATUS_OF: Final[Mapping[str, int]] = {
 }
 _SERVER: Final = 500  # the status of an unknown error with status 200
 
-_TOO_LONG_CODES: Final = (
-    *("context_length_exceeded", "exceed_context_size_error", "request_too_large"),
-    "request_body_too_large_after_decoding",
-)
-_TOO_LONG: Final = (
-    # Anthropic, OpenAI, vLLM and OpenRouter
-    *("prompt is too long", "context window", "maximum context length"),
-    # llama.cpp, Anthropic, others
-    *("available context size", "exceed context limit", "exceeds the context"),
-    # Gemini, others, Bedrock
-    *("input token count", "input length exceeds", "input is too long"),
-    *("context_length_exceeded", "request_too_large"),
-)
-_MAY_BE_TOO_LONG: Final = (400, 422, 429)
-_MAY_BE_TOO_LARGE: Final = (*_MAY_BE_TOO_LONG, 413)
+_MAY_BE_TOO_LARGE: Final = (400, 413, 422, 429)
 _RATE: Final = re.compile(r"\b(?:per[ _-]?(?:min|hour|day)|[tr]p[md]\b|rate limit)")
 _LARGER: Final = re.compile(
     r"\b(?:too (?:large|big)|larger than|(?:input or output|prompt or output) tokens must be reduced)"
 )
 _LIMIT: Final = re.compile(r"\blimit(?: is| of|:)? ?~?(\d[\d,]*)")
 _REQUESTED: Final = re.compile(r"\brequested:? ?~?(\d[\d,]*)|\b(\d[\d,]*) tokens requested")
-_MONEY_CODES: Final = (
-    *("insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active"),
-    *("enforced_spend_limit_reached", "contract_spend_limit_reached", "linked_organization_spend_limit_reached"),
-    "linked_organization_billing_unavailable",
-)
-_MONEY: Final = (
-    *("insufficient_quota", "billing_error", "billing_hard_limit", "billing hard limit"),
-    *("credit balance", "spend limit", "spend_limit", "spending limit", "specified api usage limits"),
-    *("insufficient credits", "insufficient balance", "any credits", "available credits", "requires more credits"),
-    "key limit exceeded",  # OpenRouter
-)
-_REFUSED_CODES: Final = re.compile(
-    r"invalid_prompt|.*moderation.*|.*content_?(filter|policy|blocked).*|responsible_?ai_?policy_?violation"
-    r"|(bio|cyber|usage)_policy.*|misalignment_policy_violation|.*safety.*|data_?inspection_?failed"
-)
-_REFUSED: Final = (
-    *("content filtering policy", "content management policy", "content policy", "content_filter"),
-    *("requires moderation", "moderation block", "usage policy", "usage policies", "usage guidelines"),
-    *("content exists risk", "considered high risk", "inappropriate content", "content_policy_violation"),
-)
-_NOT_ABOUT_PROMPT: Final = (401, 404, 405, 429)
-_UNKNOWN_MODEL: Final = re.compile(
-    r"\b(?:invalid|unknown|unsupported) model\b|\bno such model\b|\bmodel (?:was |is )?not found\b"
-    r"|\bmodel (?:name )?\S{1,200} (?:was |is )?(?:not found|does not exist|unknown)"
-)
-# A chat template without a system message; some servers report this with status 500.
-SYSTEM_ROLE: Final = re.compile(r"system role (?:is )?not supported|conversation roles must alternate")
-_DISABLED: Final = ("organization_on_hold", "account_deactivated")
 _QUOTA: Final = "exceeded your current quota"  # OpenAI and Gemini; Gemini uses it for limits per minute, too
 _ZERO_LIMIT: Final = re.compile(r"limit: 0\b")
 # Parts of Gemini's ids, which may appear together.
@@ -102,6 +60,9 @@ _DAY: Final = re.compile(
     r"|\b[tr]p[dw]\b|\b(?:daily|weekly|monthly)\b.{0,40}\b(?:limit|quota)"  # above: GitHub's `UserByModelByDay`
 )
 _MINUTE: Final = re.compile(r"\bper[ _-]?(?:min|sec|hour)|/ ?(?:min(?:ute)?|sec(?:ond)?|hour)\b|\b[tr]p[hms]\b")
+_OUTPUT: Final = "failed_generation"  # Groq's field with the rejected output
+_MESSAGE_NAMES: Final = ("message", "error", "detail")
+_TITLE: Final = re.compile(r"<title>\s*([^<]+?)\s*</title>", re.IGNORECASE)
 # From an OpenRouter error, in milliseconds since 1970.
 _RESET: Final = re.compile(r'"x-ratelimit-reset": ?"?(\d{13})\b')
 _MAY_BE_CONCURRENT: Final = (429, 503, 529)
@@ -126,6 +87,7 @@ class Verdict:
     status: int  # the answer's status, or the equivalent one for an error with status 200
     retry_after: float | None = None  # seconds, if the server asks to wait
     is_concurrent: bool = False  # whether a rate limit applies to calls in flight
+    known: KnownError | None = None  # the row of the table that fits
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +100,13 @@ class _ErrorParts:
     has_moderation_reasons: bool
 
 
-def judge_error(status: int, text: str, headers: Mapping[str, str]) -> Verdict:
-    """Interpret a response whose status is an error."""
+def judge_error(status: int, text: str, headers: Mapping[str, str], protocol: ProtocolName | None = None) -> Verdict:
+    """Interpret a response whose status is an error. Without a protocol, settings of any API may help."""
     parts = _parse_parts(text)
-    meaning = _find_meaning(status, parts)
+    known = _find_known(status, parts, protocol)
+    meaning = known.meaning if known else _find_meaning(status, parts)
     if meaning not in ("rate_limit", "server", "quota"):
-        return Verdict(meaning, status)
+        return Verdict(meaning, status, known=known)
     seconds = parse_retry_after(headers) or _find_delay(parts) or None
     if meaning != "quota" and _is_concurrency_limit(status, parts):
         return Verdict("rate_limit", status, seconds, is_concurrent=True)
@@ -157,40 +120,70 @@ def error_text(error: Any) -> str:
         return "an error that is nested too deeply"
 
 
-def judge_error_in_body(error: Any, headers: Mapping[str, str]) -> Verdict:
+def judge_error_in_body(error: Any, headers: Mapping[str, str], protocol: ProtocolName | None = None) -> Verdict:
     """Interpret an error in a response with status 200."""
     text, status = error_text(error), _find_status(error)
     if status is None:
         # The words may name the cause. If not, it is the server's fault.
-        verdict = judge_error(400, text, headers)
-        return verdict if verdict.meaning != "request" else judge_error(_SERVER, text, headers)
-    return judge_error(status, text, headers)
+        verdict = judge_error(400, text, headers, protocol)
+        return verdict if verdict.meaning != "request" or verdict.known else judge_error(_SERVER, text, headers)
+    return judge_error(status, text, headers, protocol)
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedOutput:
+    """A model's output that the server rejected with an error."""
+
+    text: str | None  # the output, if the error contains it
+    problem: str
+
+
+def parse_rejected_output(body: Any) -> RejectedOutput | None:
+    """Return the model's output that an error's body reports as invalid, or None for any other body."""
+    text = error_text(body)
+    if judge_error(400, text, {}).meaning != "malformed":
+        return None
+    parts = _find_error_objects(body, _MAX_NESTING)
+    output = next((part[_OUTPUT] for part in parts if isinstance(part.get(_OUTPUT), str)), None)
+    return RejectedOutput(output, f"the server rejected it: {one_line(extract_sentence(text), 240).rstrip('.')}")
+
+
+def extract_sentence(text: str) -> str:
+    """Return the server's own sentence: the messages in an error, the title of a page, or else the whole text."""
+    messages = list[str]()
+    for part in _find_error_objects(parse_json(text), _MAX_NESTING):
+        messages += [message for message in _messages(part) if not message.startswith(("{", "["))]
+    if title := _TITLE.search(text):
+        messages.append(title[1])
+    different = [message for message in dict.fromkeys(messages) if message.strip()]
+    return ": ".join(one for one in different if not any(one != other and one in other for other in different)) or text
+
+
+def _messages(part: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the messages of an error object, and those of FastAPI's list of invalid fields."""
+    yield from (part[name] for name in _MESSAGE_NAMES if isinstance(part.get(name), str))
+    detail = part.get("detail")
+    for item in detail if isinstance(detail, list) else ():
+        if isinstance(item, dict) and isinstance(item.get("msg"), str):
+            where = item.get("loc")
+            yield f"{'.'.join(map(str, where))}: {item['msg']}" if isinstance(where, list) else item["msg"]
+
+
+def _find_known(status: int, parts: _ErrorParts, protocol: ProtocolName | None) -> KnownError | None:
+    if status in _MAY_BE_TOO_LARGE and _exceeds_minute_limit(parts.words):
+        return OVER_MINUTE_LIMIT
+    if status == 429 and _find_used_up(parts) == "money":
+        return USED_UP
+    return find_known_error(status, "\n".join((*sorted(parts.codes), parts.words)), protocol)
 
 
 def _find_meaning(status: int, parts: _ErrorParts) -> Meaning:
-    codes, words = parts.codes, parts.words
-    if status in _MAY_BE_TOO_LARGE and _exceeds_minute_limit(words):
-        return "size"
-    if status == 413 or codes.intersection(_TOO_LONG_CODES) or (status in _MAY_BE_TOO_LONG and _has(words, _TOO_LONG)):
-        return "too_long"
-    if status == 402 or codes.intersection(_MONEY_CODES) or (400 <= status < 500 and _has(words, _MONEY)):
-        return "money"
-    if status not in _NOT_ABOUT_PROMPT and (
-        any(_REFUSED_CODES.fullmatch(code) for code in codes)
-        or (status < 500 and (parts.has_moderation_reasons or _has(words, _REFUSED)))
-    ):
+    """Return what the status means."""
+    if parts.has_moderation_reasons and status not in (401, 404, 405, 429) and status < 500:
         return "refused"
-    if status in (400, 422, 500) and SYSTEM_ROLE.search(words):
-        return "request"
-    if status in (400, 422) and _UNKNOWN_MODEL.search(words):
-        return "model"
-    if status == 429 or (status == 403 and _DAY.search(words)):
+    if status == 429 or (status == 403 and _DAY.search(parts.words)):
         return _find_used_up(parts) or "rate_limit"
-    if status >= 500 or status in (408, 409, 425, 499):
-        return "server"
-    if status in (401, 403) or codes.intersection(_DISABLED):
-        return "key"
-    return "model" if status in (404, 405) else "request"
+    return "server" if status >= 500 or status in (408, 409, 425, 499) else "request"
 
 
 def _is_concurrency_limit(status: int, parts: _ErrorParts) -> bool:
@@ -229,16 +222,12 @@ def _find_used_up(parts: _ErrorParts) -> Meaning | None:
     return "quota" if _DAY.search(parts.words) and not _MINUTE.search(parts.words) else None
 
 
-def _has(text: str, words: tuple[str, ...]) -> bool:
-    return any(each in text for each in words)
-
-
 def _parse_parts(text: str) -> _ErrorParts:
     """Parse an error. If its form is unknown, its whole text becomes the message."""
     codes, words, has_reasons = set[str](), list[str](), False
     for part in _find_error_objects(parse_json(text), _MAX_NESTING):
         codes |= {str(part[name]).lower() for name in ("code", "type", "error_code") if part.get(name)}
-        words += [part[name] for name in ("message", "error", "detail") if isinstance(part.get(name), str)]
+        words += _messages(part)
         has_reasons |= isinstance(part.get("reasons"), list)
     folded = text.lower()
     return _ErrorParts(frozenset(codes), "\n".join(words).lower() or folded, folded, has_reasons)

@@ -20,7 +20,7 @@ from dubito.llm.budget import Budget
 from dubito.llm.client import NotFound, Provider
 from dubito.llm.limiter import Timing, backoff, format_duration
 from dubito.llm.prices import CostEstimator, Tariff
-from dubito.llm.protocols import parse_stored_request
+from dubito.llm.protocols import as_mapping, parse_stored_request, read_reply
 from dubito.llm.request import (
     FINAL_FAILURES,
     AccountFault,
@@ -38,6 +38,7 @@ from dubito.llm.request import (
 from dubito.llm.settings import Account, ModelSettings, embedded_kind, setting_fields
 from dubito.llm.stages import log_reply
 from dubito.llm.threads import map_in_threads
+from dubito.llm.verdicts import error_text
 from dubito.store.model_log import ModelLog, Spend
 from dubito.store.wave_log import Awaited, SentBatch, WaveLog
 
@@ -339,8 +340,9 @@ class Waves:
         """Log the result of a request. Return its cost and whether it is a reply."""
         lane = self._lanes[entry.player]
         failed: TryFailed | AccountFault | None
-        if answer is not None and answer.body is not None:
-            used, failed = self._log_body(entry, attempt, answer.body, seconds)
+        body = answer.body or _find_rejected_output(answer.error, attempt) if answer else None
+        if body is not None:
+            used, failed = self._log_body(entry, attempt, body, seconds)
             if failed is None:
                 self._wave_log.remove(entry)
                 return used, True
@@ -465,3 +467,9 @@ def _split_rows(rows: Sequence[_Row], api: type[BatchApi]) -> list[list[_Row]]:
 
 def _names(batch: SentBatch, rows: Sequence[_Row]) -> list[str]:
     return [entry_name(batch.name, attempt, entry.number) for entry, attempt in rows]
+
+
+def _find_rejected_output(error: Any, attempt: Attempt) -> str | None:
+    """Return an entry's error as a body if it reports that the model's output is invalid."""
+    body = error_text(error if "error" in as_mapping(error) else {"error": error})
+    return body if read_reply(attempt.request.protocol, RawReply(200, body)).finish == "invalid" else None

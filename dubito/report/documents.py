@@ -159,8 +159,8 @@ class ModelUse(DocumentPart):
     games: int
     outcomes: dict[str, int] = Field(
         description=(
-            "number of decisions by outcome: model, model_after_reask (either may end in :last_object) or "
-            "fallback:CAUSE"
+            "number of decisions by outcome: model, model_after_reask (either may end in :last_object or :reasoning) "
+            "or fallback:CAUSE"
         )
     )
     reasks: int

@@ -25,9 +25,10 @@ def to_answer(wrong: ErrorCase) -> Response:
 STOPS = {
     "money": "has no credit left",
     "key": "refused the key",
+    "access": r"does not serve this country|has no provider that your privacy settings allow",
     "model": "has no model",
-    "request": "rejected the request",
-    "size": r"does not accept a request of this size, .* change `max_output` in the entry of 'asker'",
+    "request": "has a lower output limit",
+    "size": r"does not accept a request of this size, .* lower `max_output` in the entry of 'asker'",
     "quota": "has reached a daily or longer limit",
 }
 
@@ -76,7 +77,7 @@ def check_stray(scene: Scene, protocol: Api, wrong: ErrorCase) -> None:
     for times in (1, 2):
         made = scene(protocol, first(*[to_answer(wrong)] * times), tries=1)
         assert (made.outcome, made.tries) == ("model", ("account",) * times + ("received",))
-    with pytest.raises(AccountFault, match=r"rejected the request .*; change `parameters` in the entry of 'asker'"):
+    with pytest.raises(AccountFault, match=r"rejected the request \(status \d+.*\): [^;]*$"):
         scene(protocol, lambda _: to_answer(wrong), tries=1)
     assert len(scene.server.heard) == 3
 

@@ -42,7 +42,7 @@ REPLIES: Final[Mapping[str, tuple[str, str | None]]] = {  # fault -> outcome or 
     "extra_fields": OTHERS,
     "empty_text": NO_TEXT,
     "no_output": NO_TEXT,
-    "reasoning_only": NO_TEXT,
+    "reasoning_only": ("malformed", "no text"),
     "reasoning_cut": CUT_OFF,
     "cut_off": CUT_OFF,
     "refusal": REFUSED,

@@ -46,7 +46,10 @@ def test_missing_key_is_reported(shell: Shell, bot: str, variable: str, monkeypa
     [
         (
             *("OpenAIBot", "wrong-key"),
-            ("house (MINE) refused the key (status 401)", "set MINE, or change `api_key_env` in the entry of 'Asker'"),
+            (
+                "house (MINE) refused the key (status 401): ",
+                "; set MINE, or change `api_key_env` in the entry of 'Asker'",
+            ),
         ),
         ("AnthropicBot", "broke-key", ("house (MINE) has no credit left", "top it up")),
     ],
@@ -92,7 +95,7 @@ def test_unknown_model_is_reported(shell: Shell) -> None:
     with House() as house:
         address = house.openai_base_url
         said = sentence_after_no_game(run_cli(shell, contender("Asker", "house-sharpp") | {"base_url": address}))
-    assert said.startswith(f"{address} (no key) has no model 'house-sharpp', or `api` or `base_url` is wrong: ")
+    assert said.startswith(f"{address} (no key) has no model 'house-sharpp' (status 404): ")
     assert "Available models: house-sharp, " in said, "the models of other games follow"
     assert "; change `model` in the entry of 'Asker'; 0 of 2 games are saved in r" in said
 

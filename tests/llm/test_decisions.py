@@ -18,7 +18,7 @@ from dubito.errors import UsageError
 from dubito.game import STATED
 from dubito.game.find import find_game
 from dubito.llm.answers import ModelAnswer, build_form, read_answer, with_odds
-from dubito.llm.decide import sample_answer, settings_to_check
+from dubito.llm.decide import sample_answer
 from dubito.llm.pipeline import build_probe
 from dubito.llm.prompts import load_prompt
 from dubito.llm.protocols import Exchange, build_request, read_reply
@@ -170,12 +170,6 @@ def test_impossible_answer_is_malformed_without_affecting_others(name: str) -> N
 def test_chosen_answer_is_played_even_if_less_likely() -> None:
     found = read(changed(0, probabilities=odds((True, 0.9), (False, 0.1)))(good()))
     assert (found.given["D"].answer, found.given["D"].shares[0]) == (False, (True, 0.9))
-
-
-def test_check_setting_is_a_valid_api_setting() -> None:
-    assert settings_to_check("malformed", "chat").startswith("`read` (`last_object`, or --read last_object, extracts")
-    assert "`api: chat`" in settings_to_check("malformed", "messages")
-    assert settings_to_check("malformed", "decisions") == "`model`, and whether `base_url` offers the Decisions API"
 
 
 def test_rounded_sums_and_declined_statements_are_accepted() -> None:

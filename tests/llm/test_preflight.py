@@ -160,12 +160,13 @@ def test_preflight_can_be_skipped_in_the_config(shell: Shell) -> None:
 
 
 UNREAD: dict[str, tuple[Callable[[Api], Response], str]] = {  # the response, and the setting that the message mentions
-    "prose": (lambda protocol: respond(protocol, "Sure, I am ready."), "`read`"),
-    "a refusal": (lambda protocol: respond(protocol, "I cannot.", "refusal"), "`prompt`"),
-    "cut off": (lambda protocol: respond(protocol, None, "length"), "`max_output`"),
+    "prose": (lambda protocol: respond(protocol, "Sure, I am ready."), "set `api: chat`"),
+    "an answer in a sentence": (lambda protocol: respond(protocol, f"Sure: {YES}"), "set `read: last_object`"),
+    "a refusal": (lambda protocol: respond(protocol, "I cannot.", "refusal"), "change `prompt`"),
+    "cut off": (lambda protocol: respond(protocol, None, "length"), "raise `max_output`"),
     "too long": (
         lambda protocol: Response(400, error_body(protocol, "context_length_exceeded", "prompt is too long")),
-        "`prompt`, `max_output` (--max-output) and the context window",
+        "choose a shorter prompt, or enlarge the context window",
     ),
 }
 
@@ -177,7 +178,7 @@ def test_an_answer_that_cannot_be_read_stops_the_run(shell: Shell, protocol: Api
     with Server(lambda heard: respond(protocol) if mended else answer(protocol)) as server:
         said = stopped(run_cli(shell, player_at(server, protocol)))
         assert said.startswith("the preflight of asker got no readable answer (")
-        assert f"check {setting}" in said
+        assert f"; {setting}" in said
         assert "--on-unusable fallback" in said
         assert len(server.heard) == (1 if odd == "too long" else 2)
         if odd != "prose":
@@ -199,7 +200,7 @@ def test_skipped_preflight_failure_is_a_warning(shell: Shell) -> None:
     with Server(lambda heard: respond("chat", "Sure.")) as server:
         ended = run_cli(shell, player_at(server, "chat", reasks=0), rules={"max_turns": 40}, on_unusable="fallback")
     assert ended.code == 0
-    assert "the preflight of asker got no readable answer (malformed): it is not JSON: Sure.; check " in ended.err
+    assert "the preflight of asker got no readable answer (malformed): it is not JSON: Sure.; play anyway " in ended.err
     assert outcomes_of(Path("r")).keys() == {"fallback:malformed"}
     assert len(server.heard) > 21
 
@@ -279,9 +280,14 @@ def test_answers_are_counted_per_player(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("protocol", "status", "message", "ending"),
     [
-        ("chat", 401, "wrong key", "refused the key (status 401); change `api_key_env` in the entry of 'asker'"),
-        ("responses", 404, "who?", "; change `model` in the entry of 'asker'"),
-        ("chat", 400, "'max_tokens' is too large", "; change `max_output` in the entry of 'asker'"),
+        (
+            "chat",
+            401,
+            "wrong key",
+            "refused the key (status 401): wrong key; change `api_key_env` in the entry of 'asker'",
+        ),
+        ("responses", 404, "The model does not exist: model_not_found", "; change `model` in the entry of 'asker'"),
+        ("chat", 400, "'max_tokens' is too large", "; lower `max_output` in the entry of 'asker'"),
     ],
 )
 def test_account_error_stops_in_the_preflight(

@@ -65,9 +65,9 @@ def test_a_response_that_is_not_completed_has_no_text_to_read(status: Any) -> No
 
 
 @pytest.mark.parametrize("reason", ["tool_use", "pause_turn", "something new", None, 7, []])
-def test_a_message_that_stopped_otherwise_has_no_text_to_read(reason: Any) -> None:
+def test_text_of_a_message_that_stopped_otherwise_is_read_unless_it_paused(reason: Any) -> None:
     reply = read("messages", reply_body("messages", stop_reason=reason))
-    assert (reply.text, reply.finish) == (None if reason in ("tool_use", "pause_turn") else YES, "other")
+    assert (reply.text, reply.finish) == (None if reason == "pause_turn" else YES, "other")
 
 
 def test_other_stop_reasons_are_classified() -> None:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -250,18 +250,21 @@ def test_query_of_the_base_url_is_sent_with_each_request(protocol: Api) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_missing_proxy_is_named_without_its_password(
-    protocol: Api, scheme: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("names", [PROXIES, ("ALL_PROXY",), ("all_proxy",), ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")])
+def test_missing_proxy_is_named_with_its_variable_and_without_its_password(
+    protocol: Api, scheme: str, names: Sequence[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Server(lambda _: respond(protocol)) as gone:
         port = gone.address.rpartition(":")[2]
     for name in PROXIES:
+        monkeypatch.delenv(name, raising=False)
+    for name in names:
         monkeypatch.setenv(name, f"http://me:hidden-word@127.0.0.1:{port}")
+    in_order = (f"{scheme}_proxy", f"{scheme.upper()}_PROXY", "all_proxy", "ALL_PROXY")
+    used = next(name for name in in_order if name in names)
     address = f"{scheme}://models.example/v1"
     with (
         closing(Provider(Account(protocol, address, "SOME_KEY"), address, KEY, 4)) as call,
-        pytest.raises(
-            TryFailed, match=f"^nothing answers at the proxy 127.0.0.1:{port}: start it, or correct HTTPS_PROXY"
-        ),
+        pytest.raises(TryFailed, match=f"^nothing answers at the proxy 127.0.0.1:{port}: start it, or correct {used}$"),
     ):
         call.send(build_attempt(protocol), 1, 20.0)

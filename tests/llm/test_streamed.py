@@ -3,9 +3,10 @@
 The streams follow the providers' references and are written independently of the built-in server's.
 """
 
+import contextlib
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +18,7 @@ from dubito.house.server import House
 from dubito.llm.client import Provider
 from dubito.llm.protocols import Exchange, build_request, read_reply
 from dubito.llm.redaction import Redaction
-from dubito.llm.request import Api, Attempt, RawReply, TryFailed
+from dubito.llm.request import AccountFault, Api, Attempt, RawReply, TryFailed
 from dubito.llm.settings import Account, ModelSettings
 from dubito.llm.streamed import StreamedReply, stream_to
 from tests.llm.kit import (
@@ -29,9 +30,11 @@ from tests.llm.kit import (
     Server,
     ask,
     error_body,
+    outcomes_of,
     player_at,
     reply_body,
     respond,
+    rows,
     run_games,
     small,
 )
@@ -211,8 +214,10 @@ def test_account_without_streaming_is_asked_without_it(protocol: Api) -> None:
         address = server.base_url(protocol)
         provider, told = Provider(Account(protocol, address, None), address, KEY, 1), list[str]()
         with stream_to(told.append):
-            for _ in range(2):
-                assert json.loads(provider.send(ask(protocol=protocol), 1, 20.0).raw) == reply_body(protocol)
+            with pytest.raises(TryFailed, match=f"^status 400 to a request for a streamed reply: {message}"):
+                provider.send(ask(protocol=protocol), 1, 20.0)
+            for number in (2, 3):
+                assert json.loads(provider.send(ask(protocol=protocol), number, 20.0).raw) == reply_body(protocol)
         provider.close()
         assert ["stream" in heard.body for heard in server.heard] == [True, False, False]
 
@@ -262,3 +267,44 @@ def test_progress_shows_how_much_of_a_prompt_is_read(tmp_path: Path) -> None:
     assert was_seen
     assert run.failure is None
     assert "reading" not in progress.describe_use()
+
+
+def without_streams(heard: Incoming) -> Response:
+    """Return the answer of a proxy that cannot stream, or that of the server behind it."""
+    if "stream" in heard.body:
+        return Response(502, "<html><title>502 Bad Gateway</title></html>", {"content-type": "text/html"})
+    return respond(heard.protocol)
+
+
+FAULTS: dict[str, Callable[[Incoming], Response]] = {
+    "a status": without_streams,
+    "a page": lambda heard: Response(body="<html></html>") if "stream" in heard.body else respond(heard.protocol),
+    "events of another type": (
+        lambda heard: Response(body="data: {}\n\n") if "stream" in heard.body else respond(heard.protocol)
+    ),
+    "a lost connection": lambda heard: Response(lost=None) if "stream" in heard.body else respond(heard.protocol),
+    "an unknown field": (
+        lambda heard: Response(422, '{"detail": "no"}') if "stream" in heard.body else respond(heard.protocol)
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_behind_a_proxy_that_cannot_stream_one_call_is_repeated_and_counted(tmp_path: Path, fault: str) -> None:
+    with Server(FAULTS[fault]) as server:
+        config = small(player_at(server, "chat", parameters={"return_progress": True}), games=1)
+        run = run_games(config, tmp_path / "run", NoWait(), in_flight=1)
+        streamed = ["stream" in heard.body for heard in server.heard]
+    assert run.failure is None
+    assert streamed == [True, *[False] * (len(streamed) - 1)]
+    assert set(outcomes_of(tmp_path / "run")) == {"model"}
+    assert rows(tmp_path / "run", "SELECT count(*) FROM tries WHERE state = 'failed'") == [(1,)]
+    assert rows(tmp_path / "run", "SELECT count(*) FROM tries") == [(len(streamed),)]
+
+
+@pytest.mark.parametrize("status", [401, 429, 503, 529])
+def test_fault_of_the_account_does_not_end_streaming(line: Line, status: int) -> None:
+    for said in (Response(status, error_body("chat", "some_error", "Upstream is busy.")), respond("chat")):
+        with contextlib.suppress(TryFailed, AccountFault):
+            streamed(line, "chat", said)
+    assert ["stream" in heard.body for heard in line.server.heard[-2:]] == [True, True]
