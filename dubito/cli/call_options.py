@@ -23,10 +23,11 @@ from dubito.llm.settings import SHORT_FORM_SETTINGS, ModelSettings, check_settin
 from dubito.settings import Setting
 
 _OF_MODEL: Final = [Setting(key, ModelSettings.model_fields[key]) for key in ("parameters", "reasks")]
-# Flags for the server and account, the request, the budget, and the cache.
+# Flags for the server and account, and the request.
+model_options = flags(config_options(*SHORT_FORM_SETTINGS), setting_options(_OF_MODEL))
+# The same, and flags for the budget and the cache.
 asking_options = flags(
-    config_options(*SHORT_FORM_SETTINGS),
-    setting_options(_OF_MODEL),
+    model_options,
     config_options("in_flight", *SPENDING),
     click.option("--quiet", is_flag=True, help="Hide the progress line."),
 )

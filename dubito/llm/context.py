@@ -12,7 +12,7 @@ from typing import Any, Final
 from dubito.llm.request import AttemptFailed, Reply
 
 CONTEXT_HINT: Final = "raise its context window: Ollama `num_ctx`, llama.cpp `-c`, vLLM `--max-model-len`"
-_MAX_PER_TOKEN: Final = 7.0  # characters; English text has 4 to 5, and our prompts have 3 to 4
+MAX_PER_TOKEN: Final = 7.0  # characters; English text has 4 to 5, and our prompts have 3 to 4
 _USUAL_PER_TOKEN: Final = 4.0
 _MIN_PER_TOKEN: Final = 2.5
 _MIN_COUNT: Final = 256  # tokens; no window is smaller, and servers that do not count report less, such as 0 or 1
@@ -33,7 +33,7 @@ class PromptCounts:
         if reply.usage is None or reply.usage.input < _MIN_COUNT:
             return
         size, tokens = prompt_size(body), _most_tokens(reply)
-        is_cut = tokens * _MAX_PER_TOKEN < size or any(_is_cut(size, tokens, *earlier) for earlier in self._seen)
+        is_cut = tokens * MAX_PER_TOKEN < size or any(_is_cut(size, tokens, *earlier) for earlier in self._seen)
         self._seen.append((size, reply.usage.input))
         if is_cut:
             raise cut_failure(reply)
@@ -41,7 +41,7 @@ class PromptCounts:
 
 def _is_cut(size: int, tokens: int, earlier_size: int, earlier_tokens: int) -> bool:
     growth = size - earlier_size
-    if growth >= _MIN_GROWTH and (tokens - earlier_tokens) * _MAX_PER_TOKEN < growth:
+    if growth >= _MIN_GROWTH and (tokens - earlier_tokens) * MAX_PER_TOKEN < growth:
         return True
     return growth >= _MIN_FALL and tokens < earlier_tokens * _MIN_RATIO
 

@@ -15,7 +15,7 @@ from dubito.llm.answers import Form, ModelAnswer
 from dubito.llm.context import cut_failure, is_count_unusual, is_cut_compared_with, prompt_size
 from dubito.llm.decide import join_advice, put_question
 from dubito.llm.protocols import Exchange, build_request
-from dubito.llm.request import AccountFault, Asks, Attempt, AttemptFailed, Place, Reply, Suspended, TryFailed
+from dubito.llm.request import AccountFault, Asks, Attempt, AttemptFailed, Place, Reply, Request, Suspended, TryFailed
 from dubito.llm.settings import ModelSettings, setting_fields
 
 if TYPE_CHECKING:
@@ -26,6 +26,12 @@ _SHORT_PROMPT: Final = 2000  # characters
 _USER: Final = "Reply with the JSON object that you are asked for."
 _CACHE_KEY: Final = "dubito-preflight"
 _MAX_QUOTED: Final = 120  # maximum number of characters quoted from an unreadable answer
+
+
+def build_short_request(settings: ModelSettings, sample: "Sample") -> Request:
+    """Build a request with only the beginning of the rules, to compare the server's token counts."""
+    rendered, form = sample
+    return build_request(settings, Exchange(rendered.system[:_SHORT_PROMPT], _USER, form.schema), _CACHE_KEY)
 
 
 @dataclass(slots=True)
@@ -54,10 +60,7 @@ class Preflight:
 
     def _compare_with_short_prompt(self, body: Any, reply: Reply, sample: "Sample", decision: int) -> None:
         """Ask again with only the beginning of the rules, and compare the server's token counts."""
-        rendered, form = sample
-        request = build_request(
-            self.settings, Exchange(rendered.system[:_SHORT_PROMPT], _USER, form.schema), _CACHE_KEY
-        )
+        request = build_short_request(self.settings, sample)
         try:
             short = self.asks.ask(Attempt(request, "preflight", self._place(decision)))
         # Only the token count matters here, not the answer.

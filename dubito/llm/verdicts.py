@@ -103,7 +103,7 @@ class _ErrorParts:
 def judge_error(status: int, text: str, headers: Mapping[str, str], protocol: ProtocolName | None = None) -> Verdict:
     """Interpret a response whose status is an error. Without a protocol, settings of any API may help."""
     parts = _parse_parts(text)
-    known = _find_known(status, parts, protocol)
+    known = _look_up_error(status, parts, protocol)
     meaning = known.meaning if known else _find_meaning(status, parts)
     if meaning not in ("rate_limit", "server", "quota"):
         return Verdict(meaning, status, known=known)
@@ -160,7 +160,7 @@ def extract_sentence(text: str) -> str:
 
 
 def _messages(part: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the messages of an error object, and those of FastAPI's list of invalid fields."""
+    """Yield the messages of an error object, and FastAPI's messages about invalid fields."""
     yield from (part[name] for name in _MESSAGE_NAMES if isinstance(part.get(name), str))
     detail = part.get("detail")
     for item in detail if isinstance(detail, list) else ():
@@ -169,7 +169,7 @@ def _messages(part: Mapping[str, Any]) -> Iterator[str]:
             yield f"{'.'.join(map(str, where))}: {item['msg']}" if isinstance(where, list) else item["msg"]
 
 
-def _find_known(status: int, parts: _ErrorParts, protocol: ProtocolName | None) -> KnownError | None:
+def _look_up_error(status: int, parts: _ErrorParts, protocol: ProtocolName | None) -> KnownError | None:
     if status in _MAY_BE_TOO_LARGE and _exceeds_minute_limit(parts.words):
         return OVER_MINUTE_LIMIT
     if status == 429 and _find_used_up(parts) == "money":

@@ -380,6 +380,27 @@ class CacheObject(Document):
     models: list[CachedModel]
 
 
+class CheckedFeature(DocumentPart):
+    """The result of one check of a server."""
+
+    check: str
+    status: Literal["ok", "note", "failed"]
+    finding: str
+    advice: str
+
+
+class ServerObject(Document):
+    """What a model's server supports."""
+
+    format: Literal["dubito server 1"] = "dubito server 1"
+    checks: list[CheckedFeature]
+    usable: bool = Field(description="whether no check failed")
+    model: str | None = Field(description="the model that the replies name")
+    entry: dict[str, Any] = Field(description="the config entry of a player with the settings that work")
+    calls: int
+    seconds: float
+
+
 class PromptResult(DocumentPart):
     """The results of a prompt in a test."""
 

@@ -40,6 +40,7 @@ _COMMANDS: Final = (
     "status FOLDER",
     "estimate",
     "cache stats",
+    "models check",
     "prompts test",
     "rate",
 )
@@ -89,8 +90,10 @@ class _Page:
             return f"[`dubito {self.commands[name]}`](#dubito-{self.commands[name].replace(' ', '-')}---json)"
         return "object" if name in self.inside else f"[{name}](#{name.lower()})"
 
-    def type(self, of: dict[str, Any]) -> str:
+    def type(self, of: dict[str, Any] | bool) -> str:
         """Describe a schema's type: `?` if it can be null, brackets around the items of a list."""
+        if isinstance(of, bool):
+            return "any value"
         if "$ref" in of:
             return self._part(of["$ref"].rsplit("/", 1)[-1])
         if "const" in of:

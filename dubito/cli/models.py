@@ -1,0 +1,76 @@
+"""`dubito models`: check what a model's server supports."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+from dubito.cli.call_options import model_options, settings_of_model
+from dubito.cli.main import LazyListing
+from dubito.cli.options import game_option, json_option
+from dubito.cli.output import note, note_if_slow, print_document, say, table
+from dubito.errors import UsageError
+from dubito.experiment.resolve import PROVIDERS, CallOptions, check_model_calls
+from dubito.game import Game
+from dubito.llm.prompts import load_prompt
+from dubito.report.documents import CheckedFeature, ServerObject
+from dubito.workshop.server_check import ServerCheck, ServerReport, config_entry
+
+
+@click.group(cls=LazyListing, places={"check": "dubito.cli.models:check"})
+def models() -> None:
+    """Check what a model's server supports."""
+
+
+@click.command()
+@click.argument("model")
+@click.option("--prompt", default="plain", show_default=True, help="The prompt whose longest question is asked.")
+@model_options
+@game_option
+@json_option
+def check(model: str, prompt: str, game: Game, as_json: bool, **flags: Any) -> int:
+    """Check what a model's server supports, with about 15 calls.
+
+    MODEL is openai:NAME, anthropic:NAME, local:NAME or house:NAME. Checks the schema, reasoning, system role, token
+    counts, output limit, streaming, log-probabilities, parallel calls and errors. Prints the config entry with the
+    settings that work. The exit code is 1 if a check fails.
+    """
+    settings = settings_of_model(model, flags, game).model_copy(update={"prompt": prompt})
+    if settings.api == "decisions":
+        raise UsageError("`dubito models check` needs an API whose replies are texts, not --api decisions")
+    check_model_calls(model, settings, game, CallOptions(in_flight=1, cache=Path("cache"), offline=False))
+    checks = ServerCheck(model, settings, load_prompt(prompt, Path.cwd(), game), game, note)
+    with note_if_slow(f"for {settings.model}'s replies"):
+        report = checks.run()
+    entry = config_entry(PROVIDERS[model.partition(":")[0]]["bot"], report.settings)
+    if as_json:
+        print_document(_describe_server(report, entry))
+    else:
+        _print_report(report, entry)
+    return 0 if report.is_usable else 1
+
+
+def _print_report(report: ServerReport, entry: dict[str, Any]) -> None:
+    cells = [
+        [one.check, one.status, f"{one.finding}; {one.advice}" if one.advice else one.finding]
+        for one in report.findings
+    ]
+    answered = f"{report.model} answered" if report.model else "the model answered"
+    table(f"{answered}: {report.calls} calls in {report.seconds:.1f} s", ["check", "result", "finding"], cells)
+    say("An entry for `contenders` or `bots` in a config:")
+    say(f"- {yaml.safe_dump(entry, default_flow_style=True, sort_keys=False, width=10_000).strip()}")
+
+
+def _describe_server(report: ServerReport, entry: dict[str, Any]) -> ServerObject:
+    return ServerObject(
+        checks=[
+            CheckedFeature(check=one.check, status=one.status, finding=one.finding, advice=one.advice)
+            for one in report.findings
+        ],
+        usable=report.is_usable,
+        model=report.model,
+        entry=entry,
+        calls=report.calls,
+        seconds=round(report.seconds, 3),
+    )
