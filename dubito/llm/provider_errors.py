@@ -90,10 +90,11 @@ class ErrorReader:
         dns, refused = _cause(error, socket.gaierror), _cause(error, ConnectionRefusedError)
         proxy = None if is_on_this_machine(self._address) else _find_proxy(self._address)
         if proxy and (dns or refused):
-            return TryFailed("connection", f"nothing answers at the proxy {proxy}: start it, or correct {proxy.source}")
+            problem = f"nothing answers at the proxy {proxy}, which {proxy.source} sets"
+            return TryFailed("connection", problem, hint=f"start it, or correct {proxy.source}")
         if proxy and (refusal := _cause(error, httpx2.ProxyError)):
-            problem = f"the proxy {proxy} did not connect: {self._quote(str(refusal))}; check {proxy.source}"
-            return TryFailed("connection", problem)
+            problem = f"the proxy {proxy}, which {proxy.source} sets, did not connect"
+            return TryFailed("connection", problem, quote=self._quote(str(refusal)))
         if dns is not None:
             host = one_line(urlsplit(self._address).hostname or self._address, 80)
             reason = one_line(str(dns.strerror), 80)
@@ -264,7 +265,7 @@ def _find_proxy(address: str) -> _Proxy | None:
     host = one_line(proxy.partition("://")[2].rpartition("@")[2].strip("/") or proxy.rpartition("@")[2], 80)
     # As in `getproxies`, the name in lower case comes first.
     names = sorted((name for name in os.environ if name.lower() == f"{kind}_proxy"), key=str.islower)
-    return _Proxy(host, names[-1] if names else "the system's proxy settings")
+    return _Proxy(host, names[-1] if names else "the system")
 
 
 def _names_model(text: str, attempt: Attempt) -> bool:

@@ -265,6 +265,6 @@ def test_missing_proxy_is_named_with_its_variable_and_without_its_password(
     address = f"{scheme}://models.example/v1"
     with (
         closing(Provider(Account(protocol, address, "SOME_KEY"), address, KEY, 4)) as call,
-        pytest.raises(TryFailed, match=f"^nothing answers at the proxy 127.0.0.1:{port}: start it, or correct {used}$"),
+        pytest.raises(TryFailed, match=f"^nothing answers at the proxy 127.0.0.1:{port}, which {used} sets$"),
     ):
         call.send(build_attempt(protocol), 1, 20.0)
