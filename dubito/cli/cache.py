@@ -168,7 +168,7 @@ def _note_damaged(damaged: Sequence[str]) -> None:
 def _unusable_causes(entry: CacheEntry) -> set[str]:
     """Return why a reply's body is unusable. An empty set means that it may be usable."""
     reply = read_reply(json.loads(entry.request)["protocol"], entry.received)
-    if reply.non_reply is not None:
+    if reply.non_reply is not None or reply.finish == "invalid":
         return {"malformed"}
     if reply.finish in ("refusal", "length"):
         return {"refused" if reply.finish == "refusal" else "truncated"}

@@ -299,6 +299,7 @@ _MODEL: Final = (
         r"decommissioned|has been (?:deprecated|retired|shut ?down)|" + _codes("model_decommissioned"),
         "no longer has model {model!r}", "https://console.groq.com/docs/deprecations", "model"),
     UNKNOWN_MODEL,
+    KnownError("path", r"unexpected endpoint or method", "", _LM_STUDIO),
     KnownError("path",
         r"\A\s*\Z|not.found|not.allowed|cannot post|invalid url|unexpected endpoint|unknown endpoint|no route", "",
         "FastAPI, Express, net/http and nginx; " + _OPENAI, statuses=(404, 405)),
@@ -306,7 +307,7 @@ _MODEL: Final = (
 
 _REQUEST: Final = (
     KnownError("request", r"system role (?:is )?not supported|conversation roles must alternate"
-        r"|role'? does not support '(?:system|developer)'"
+        r"|role'? does not support '(?:system|developer)'|developer instruction is not enabled"
         r"|(?:unexpected message|invalid|unsupported) role:? '?developer", "does not accept a system message",
         "https://huggingface.co/google/gemma-2-2b-it/blob/main/tokenizer_config.json; " + _OPENAI_REASONING,
         "system", "user", statuses=(400, 422, 500)),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final, Literal
 
-from dubito.errors import format_error, one_line
+from dubito.errors import one_line
 from dubito.experiment.servers import EmbeddedServers
 from dubito.game import Bool, Choice, Game, Node
 from dubito.llm.answers import Form, ModelAnswer, build_form, extract_answer, find_helpful_part, find_last_object
@@ -170,7 +170,7 @@ class ServerCheck:
         try:
             finding = Finding(name, *check())
         except (TryFailed, AccountFault) as error:
-            hint = format_error(error).rpartition("; ")[2] if error.hint else ""
+            hint = error.hint.replace("{setting}", error.where)
             finding = Finding(name, "failed", ": ".join(filter(None, (error.problem, error.quote))), hint)
         self._findings.append(finding)
 
