@@ -159,8 +159,6 @@ _TOO_LONG: Final = (
     KnownError("too_long",
         _codes("context_length_exceeded", "exceed_context_size_error", "request_body_too_large_after_decoding"),
         "has no room for this prompt", f"{_OPENAI}; {_LLAMA}", advice=_CONTEXT),
-    KnownError("too_long", _codes("request_too_large"), "has no room for this prompt", _ANTHROPIC,
-        advice="choose a shorter prompt"),
     KnownError("too_long",
         r"prompt is too long|context window|maximum context length|available context size|exceed context limit"
         r"|exceeds the context|input token count|input length exceeds|input is too long|context_length_exceeded"
@@ -192,12 +190,10 @@ _MONEY: Final = (
     KnownError("money",
         _codes("billing_not_active", "linked_organization_billing_unavailable") + r"|account is not active",
         "has no credit left: billing is not set up", _OPENAI, advice="set up billing on the provider's page"),
-    KnownError("money", _codes("insufficient_quota", "billing_error"), "has no credit left",
-        f"{_OPENAI}; {_ANTHROPIC}", advice="top it up, or resume when its quota is renewed"),
     KnownError("money",
         r"insufficient_quota|billing_error|credit balance|insufficient credits|insufficient balance|any credits"
         r"|available credits|requires more credits", "has no credit left",
-        "; ".join((_ANTHROPIC, _OPENROUTER, _DEEPSEEK, _XAI)),
+        "; ".join((_OPENAI, _ANTHROPIC, _OPENROUTER, _DEEPSEEK, _XAI)),
         advice="top it up, or resume when its quota is renewed", statuses=range(400, 500)),
     KnownError("money", "", "has no credit left", _HTTP, advice="top it up", statuses=(402,)),
 )

@@ -269,7 +269,7 @@ def _find_proxy(address: str) -> _Proxy | None:
 
 
 def _names_model(text: str, attempt: Attempt) -> bool:
-    return "model" in text.lower() or str(attempt.request.body.get("model")) in text
+    return re.search(r"\bmodel\b", text.lower()) is not None or str(attempt.request.body.get("model")) in text
 
 
 def _cause(error: BaseException | None, kind: type[E]) -> E | None:

@@ -1,4 +1,4 @@
-"""What servers say, and what Dubito says about it: each error of the table, through the SDKs."""
+"""What servers say, and what Dubito says about it."""
 
 import json
 from pathlib import Path
@@ -9,22 +9,27 @@ import yaml
 
 from dubito.llm.known_errors import KNOWN_ERRORS
 from dubito.llm.protocols import read_reply
+from dubito.llm.provider_errors import ErrorReader
+from dubito.llm.redaction import Redaction
 from dubito.llm.request import AccountFault, Api, TryFailed
+from dubito.llm.settings import Account
+from dubito.llm.verdicts import judge_error
 from tests.llm.kit import Line, Response
 from tests.llm.test_providers import build_attempt
 
+ADDRESS: Final = "http://models.example/v1"
 ERRORS: Final = yaml.safe_load(Path(__file__).with_name("server_errors.yaml").read_text(encoding="utf-8"))
 
 
-def error_of(line: Line, row: dict[str, Any]) -> TryFailed | AccountFault:
+def text_of(row: dict[str, Any]) -> str:
+    return row["body"] if isinstance(row["body"], str) else json.dumps(row["body"])
+
+
+def error_of(row: dict[str, Any]) -> TryFailed | AccountFault:
     """Return the error that a call with this response raises."""
     api: Api = row.get("asks", "chat")
-    body = row["body"] if isinstance(row["body"], str) else json.dumps(row["body"])
-    try:
-        line(Response(row["status"], body), build_attempt(api, parameters=row.get("parameters", {})))
-    except (TryFailed, AccountFault) as error:
-        return error
-    raise AssertionError("it was received")
+    reader = ErrorReader(Account(api, ADDRESS, "SOME_KEY"), ADDRESS, Redaction("sk-the-key-of-somebody"))
+    return reader.read_status(row["status"], text_of(row), {}, build_attempt(api, parameters=row.get("parameters", {})))
 
 
 def sentence_of(row: dict[str, Any]) -> str:
@@ -36,14 +41,12 @@ def sentence_of(row: dict[str, Any]) -> str:
     return str(inner if isinstance(inner, str) else inner.get("message") or inner["detail"])
 
 
-def test_error_is_told_in_the_servers_words_with_advice_only_if_it_is_known(
-    line: Line, subtests: pytest.Subtests
-) -> None:
+def test_error_is_told_in_the_servers_words_with_advice_only_if_it_is_known(subtests: pytest.Subtests) -> None:
     rows = [row for row in ERRORS if "bad_output" not in row]
     assert len(rows) >= 40
     for row in rows:
         with subtests.test(server=row["server"], status=row["status"], sentence=sentence_of(row)):
-            error = error_of(line, row)
+            error = error_of(row)
             assert sentence_of(row)[:120] in error.quote
             if kind := row.get("kind"):
                 assert isinstance(error, TryFailed)
@@ -66,8 +69,10 @@ def test_error_about_the_models_output_is_an_unusable_reply(line: Line, subtests
             assert reply.problem.startswith(f"the server rejected it: {row['body']['error']['message'][:40]}")
 
 
-def test_each_row_of_the_table_has_a_source_and_a_way_out() -> None:
-    for row in KNOWN_ERRORS:
-        assert "http" in row.source or ": " in row.source or "," in row.source
-        assert ("{setting}" in row.advice) <= bool(row.setting)
-        assert not row.value or row.setting
+def test_each_row_of_the_table_has_a_source_and_an_example() -> None:
+    verdicts = [judge_error(row["status"], text_of(row), {}, row.get("asks", "chat")) for row in ERRORS]
+    examples = [verdict.known for verdict in verdicts]
+    for known in KNOWN_ERRORS:
+        assert known.source
+        assert known in examples, f"no example of {known.problem or known.pattern}"
+        assert bool(known.setting) >= ("{setting}" in known.advice or bool(known.value))
