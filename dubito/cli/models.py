@@ -1,7 +1,8 @@
 """`dubito models`: check what a model's server supports."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 import yaml
@@ -10,12 +11,14 @@ from dubito.cli.call_options import model_options, settings_of_model
 from dubito.cli.main import LazyListing
 from dubito.cli.options import game_option, json_option
 from dubito.cli.output import note, note_if_slow, print_document, say, table
-from dubito.errors import UsageError
+from dubito.errors import UsageError, one_line
 from dubito.experiment.resolve import PROVIDERS, CallOptions, check_model_calls
 from dubito.game import Game
 from dubito.llm.prompts import load_prompt
 from dubito.report.documents import CheckedFeature, ServerObject
-from dubito.workshop.server_check import ServerCheck, ServerReport, config_entry
+from dubito.workshop.server_check import ServerCheck, ServerReport, config_entry, list_models
+
+_MAX_LISTED: Final = 20  # names of models
 
 
 @click.group(cls=LazyListing, places={"check": "dubito.cli.models:check"})
@@ -24,18 +27,20 @@ def models() -> None:
 
 
 @click.command()
-@click.argument("model")
+@click.argument("model", required=False)
 @click.option("--prompt", default="plain", show_default=True, help="The prompt whose longest question is asked.")
 @model_options
 @game_option
 @json_option
-def check(model: str, prompt: str, game: Game, as_json: bool, **flags: Any) -> int:
+def check(model: str | None, prompt: str, game: Game, as_json: bool, **flags: Any) -> int:
     """Check what a model's server supports, with about 15 calls.
 
-    MODEL is openai:NAME, anthropic:NAME, local:NAME or house:NAME. Checks the schema, reasoning, system role, token
+    MODEL is openai:NAME, anthropic:NAME, local:NAME or house:NAME. Without MODEL, the server at --base-url is asked for
+    its models, and checked if it has only one. Checks the schema, reasoning, system role, token
     counts, output limit, streaming, log-probabilities, parallel calls and errors. Prints the config entry with the
     settings that work. The exit code is 1 if a check fails.
     """
+    model = model or _find_only_model(flags, game)
     settings = settings_of_model(model, flags, game).model_copy(update={"prompt": prompt})
     if settings.api == "decisions":
         raise UsageError("`dubito models check` needs an API whose replies are texts, not --api decisions")
@@ -49,6 +54,18 @@ def check(model: str, prompt: str, game: Game, as_json: bool, **flags: Any) -> i
     else:
         _print_report(report, entry)
     return 0 if report.is_usable else 1
+
+
+def _find_only_model(flags: Mapping[str, Any], game: Game) -> str:
+    """Return the only model of the server at --base-url."""
+    if flags["base_url"] is None:
+        raise UsageError("give MODEL, such as openai:NAME, or --base-url")
+    provider = "anthropic" if flags["api"] == "messages" else "openai"
+    names = list_models(provider, settings_of_model(f"{provider}:any", flags, game), game, note)
+    if len(names) != 1:
+        listed = ", ".join(f"{provider}:{one_line(name, 80)}" for name in names[:_MAX_LISTED])
+        raise UsageError(f"the server has {len(names)} models; give one of them: {listed or 'it lists no names'}")
+    return f"{provider}:{names[0]}"
 
 
 def _print_report(report: ServerReport, entry: dict[str, Any]) -> None:

@@ -242,7 +242,7 @@ def find_last_object(text: str) -> str | None:
 
 
 def extract_answer(reply: Reply, part: ReplyPart) -> str | None:
-    """Return the text that `read` takes from a reply instead of its whole text, or None if there is none.
+    """Return the text that `read` takes from a reply instead of its whole text, or None.
 
     From the reasoning, only an object at its end is taken, since earlier ones may be answers that the model discarded.
     """

@@ -82,7 +82,7 @@ class Preflight:
             if isinstance(error, Suspended) or error.cause == "unreachable":
                 problem = f"the preflight of {one_line(self.name)} got no reply ({error})"
                 if isinstance(failed, TryFailed) and failed.kind == "server":
-                    # The server answered, so its address is no cause.
+                    # The server answered, so its address is right.
                     raise AccountFault(problem) from None
                 fields = setting_fields("base_url", self.name)
                 raise AccountFault(problem, hint="check {setting}", **fields) from None

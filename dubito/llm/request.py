@@ -144,7 +144,7 @@ class Reply:
     charges: Charges = PLAIN
     non_reply: NonReply | None = None  # the body's description if it is not a reply
     model: str | None = None  # the model named in the reply, usually the snapshot behind the requested name
-    problem: str = ""  # why there is no text, or why the text is not an answer as it is
+    problem: str = ""  # why the text is missing, or why it is not an answer
     thoughts: str | None = None  # the model's reasoning, which is not part of the text
 
     @property

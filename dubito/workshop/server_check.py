@@ -16,15 +16,15 @@ from dubito.errors import one_line
 from dubito.experiment.servers import EmbeddedServers
 from dubito.game import Bool, Choice, Game, Node
 from dubito.llm.answers import Form, ModelAnswer, build_form, extract_answer, find_helpful_part, find_last_object
-from dubito.llm.client import Provider
+from dubito.llm.client import NotFound, Provider
 from dubito.llm.context import CONTEXT_HINT, MAX_PER_TOKEN, is_count_unusual, is_cut_compared_with, prompt_size
 from dubito.llm.decide import put_question
 from dubito.llm.logprobs import read_yes_probability
 from dubito.llm.preflight import build_short_request
 from dubito.llm.prompts import Prompt, Sample
-from dubito.llm.protocols import Exchange, build_request, read_reply
+from dubito.llm.protocols import Exchange, as_mapping, as_objects, build_request, read_reply
 from dubito.llm.provider_errors import error_in_reply
-from dubito.llm.request import AccountFault, Attempt, AttemptFailed, Place, Reply, Request, TryFailed
+from dubito.llm.request import AccountFault, Attempt, AttemptFailed, Place, Reply, Request, TryFailed, parse_json
 from dubito.llm.settings import ModelSettings, build_account, embedded_kind, load_key
 from dubito.llm.streamed import stream_to
 from dubito.llm.threads import map_in_threads
@@ -79,6 +79,21 @@ def open_provider(name: str, settings: ModelSettings, game: Game, tell: Callable
             servers = EmbeddedServers(game, PARALLEL_CALLS, running, tell)
             address = servers.address(account.api, address, settings.model)
         yield running.enter_context(closing(Provider(account, address, load_key(account, name), PARALLEL_CALLS)))
+
+
+def list_models(name: str, settings: ModelSettings, game: Game, tell: Callable[[str], None]) -> list[str]:
+    """Return the names of the models that the server lists. Raises AccountFault if it lists none."""
+    path = "/v1/models" if settings.api == "messages" else "/models"
+    request = Request(settings.api, path, {"model": settings.model})
+    attempt = Attempt(request, "check", Place(name, -1, -1, 0, 0, 0, "check"))
+    with open_provider(name, settings, game, tell) as provider:
+        try:
+            listed = as_mapping(parse_json(provider.get(attempt, settings.deadline, path).raw)).get("data")
+        except (TryFailed, NotFound) as error:
+            raise AccountFault(
+                f"the server lists no models ({error})", hint="give MODEL, such as openai:NAME"
+            ) from None
+    return sorted(one["id"] for one in as_objects(listed) if isinstance(one.get("id"), str))
 
 
 class ServerCheck:

@@ -132,7 +132,7 @@ class Server(Loopback):
             wbufsize = -1  # sends head and body in one packet
 
             def do_POST(self) -> None:
-                raw = self.rfile.read(int(self.headers["content-length"]))
+                raw = self.rfile.read(int(self.headers.get("content-length", 0)))
                 request = Incoming(self.path, {name.lower(): value for name, value in self.headers.items()}, raw)
                 heard.append(request)
                 said = answer(request)
@@ -151,6 +151,9 @@ class Server(Loopback):
                     said.waits.wait(20)
                     body = body[-1:]
                 self.wfile.write(body)
+
+            def do_GET(self) -> None:
+                self.do_POST()
 
             def do_CONNECT(self) -> None:
                 heard.append(Incoming(self.path, {}, b""))

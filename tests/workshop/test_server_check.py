@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
+from dubito.house.server import House
 from tests.cli.kit import Result, Shell
 from tests.conftest import in_gate
 from tests.foreign.limits import Window
@@ -27,6 +28,7 @@ from tests.llm.kit import (
 from tests.llm.test_real_servers import counting
 
 LIMIT: Final = "Count from one"
+LISTED: Final = json.dumps({"object": "list", "data": [{"id": "org/only-model", "object": "model"}]})
 NO_SUCH: Final = "dubito-no-such-model"
 
 
@@ -258,9 +260,24 @@ def test_key_goes_only_to_the_given_address(shell: Shell, monkeypatch: pytest.Mo
         assert not any("sk-another" in str(heard.headers) for heard in server.heard), "no key was named"
 
 
+def test_only_model_of_a_server_is_found_and_of_several_one_is_asked_for(shell: Shell) -> None:
+    """As vLLM, llama.cpp and LM Studio list them."""
+    with House() as house:
+        ended = shell("models", "check", "--base-url", house.openai_base_url, "--api", "chat")
+        assert (ended.code, ended.out) == (2, "")
+        assert "the server has 4 models; give one of them: openai:house-careful, openai:house-honest" in ended.err
+    with Server(lambda heard: Response(body=LISTED) if heard.path.endswith("/models") else answer(heard)) as server:
+        ended = shell("models", "check", "--base-url", server.base_url("chat"), "--api", "chat", "--json")
+        assert json.loads(ended.out)["entry"]["model"] == "org/only-model"
+    with Server(lambda heard: Response(404, "no")) as server:
+        ended = shell("models", "check", "--base-url", server.base_url("chat"), "--api", "chat")
+        assert (ended.code, "the server lists no models" in ended.err) == (3, True)
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
+        ((), "give MODEL, such as openai:NAME, or --base-url"),
         (("m",), "does not start with a provider"),
         (("openai:m", "--api", "decisions"), "needs an API whose replies are texts"),
         (("openai:m", "--prompt", "nope"), "nope"),
