@@ -16,7 +16,7 @@ DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctio
 BUDGETS: Final = {
     "bots": 960,
     "dubito": 886,
-    "dubito/cli": 3948,
+    "dubito/cli": 4019,  # `dubito models check`
     "dubito/experiment": 3775,
     "dubito/game": 2079,
     "dubito/games": 0,
@@ -40,8 +40,8 @@ BUDGETS: Final = {
     "dubito/stats": 1192,
     "dubito/store": 1475,
     "dubito/web": 1220,
-    "dubito/workshop": 3333,
-    "tests": 43498,
+    "dubito/workshop": 3599,  # includes the checks of a server, `dubito models check`
+    "tests": 43555,
 }
 
 
