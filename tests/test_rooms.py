@@ -33,7 +33,7 @@ BUDGETS: Final = {
     "dubito/plugins/mcp": 65,
     "dubito/plugins/openspiel": 4663,
     "dubito/plugins/tournament": 2325,
-    "dubito/report": 3817,  # includes pages that compare two players side by side
+    "dubito/report": 3817,
     "dubito/sandbox": 1030,
     "dubito/seats": 790,
     "dubito/show": 1185,

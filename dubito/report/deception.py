@@ -71,14 +71,8 @@ class Stories:
                 figures.append((f"{lies.capitalize()} that were caught", self.lies.share(player, "caught")))
             if self.source.game.lie_mark:
                 figures.append((f"{lies.capitalize()} it catches", self.lies.share(player, "hits")))
-            links = [
-                (f"Boldest {lie}", *self._build_link(one), self._describe_cards(one))
-                for one in self.boldest_lies(player)[:1]
-            ]
-            links += [
-                ("Worst mistake", *self._build_link(one), self._describe_cards(one))
-                for one in self.mistakes(player)[:1]
-            ]
+            links = [self._link_moment(f"Boldest {lie}", one) for one in self.boldest_lies(player)[:1]]
+            links += [self._link_moment("Worst mistake", one) for one in self.mistakes(player)[:1]]
             text = " ".join(self._describe_skill(player))
             cards.append(Tiles(name, self.source.kinds[name], f"bots/{player}.html", figures, text, links))
         return cards
@@ -133,10 +127,15 @@ class Stories:
             for seat, turn, outcome, stated in self.source.db.read(query, (game,))
         }
 
-    def _build_link(self, one: TrackedPlay | TrackedResponse) -> tuple[str, str]:
+    def _moment(self, one: TrackedPlay | TrackedResponse) -> tuple[str, str, str]:
+        """Return a moment's address, what happened, and where."""
         turn = self.turns[one.game][one.seat, one.move]
         what = pluralize(one.cards) if isinstance(one, TrackedPlay) else self._mistake(one)
-        return f"games/{one.game}.html#turn-{turn}", f"{what}, {one.pile} at stake · game {one.game}, turn {turn}"
+        return f"games/{one.game}.html#turn-{turn}", what, f"game {one.game}, turn {turn}"
+
+    def _link_moment(self, title: str, one: TrackedPlay | TrackedResponse) -> tuple[str, str, str, str]:
+        address, what, where = self._moment(one)
+        return title, address, f"{what}, {one.pile} at stake · {where}", self._describe_cards(one)
 
     def _describe_cards(self, one: TrackedPlay | TrackedResponse) -> str:
         """Return the cards of a play, or the cards that a response is about."""
@@ -273,12 +272,11 @@ class Stories:
         links: list[str] = []
         for which, found in moments.items():
             for one in found[:_MAX_MOMENTS]:
-                link, text = self._build_link(one)
-                what, where = text.split(" · ")
+                link, what, where = self._moment(one)
                 whom = [who for who, _ in one.called] if isinstance(one, TrackedPlay) else [one.of]
                 stated = None if isinstance(one, TrackedPlay) else self._answer(one)[1]
                 names = ", ".join(self.source.label(self.source.names[who]) for who in whom)
-                rows.append([where, which, what.rpartition(", ")[0], one.pile, names, stated])
+                rows.append([where, which, what, one.pile, names, stated])
                 links.append(link)
         if not rows:
             return None

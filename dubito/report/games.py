@@ -1,6 +1,6 @@
 """The games of a report: selection, pages and list."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -8,7 +8,8 @@ from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.stored import Run
 from dubito.game import FALLBACK_OUTCOME, Habit
 from dubito.report.highlights import Highlights, opening
-from dubito.report.tables import Column, Filter, GamePage, Page, Paragraph, ResultTable, Section, Value, counts, texts
+from dubito.report.search import GameFields
+from dubito.report.tables import Column, GamePage, Page, Paragraph, ResultTable, Section, Value, counts, texts
 from dubito.show.odds import odds_or_reason
 from dubito.show.opponents import as_sentence
 from dubito.show.run import CannotShowGame, ReplayedGames
@@ -87,6 +88,7 @@ _COLUMNS: Final = [
     *counts("deal", "size"),
     Column("seats", "players by seat, with results", "text"),
 ]
+_COUNTS: Final = ("fallbacks", "caught")  # columns of runs with models that the list can be filtered by
 
 
 @dataclass
@@ -200,38 +202,23 @@ class ShownGames:
             if self._caught is not None:
                 columns.append(Column("caught", f"caught {self._caught.of.replace('_', ' ')} by models"))
         question_counts, there = self._counts(), set(self.with_pages)
+        keys, fields = [column.key for column in columns], GameFields(self.source)
         rows, links = [], []
         for game in self.choice.games:
             ((row,),) = self.source.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
-            rows.append(self._game_row(game, self.source.outcome(row), question_counts))
+            outcome = self.source.outcome(row)
+            cells = self._game_row(game, outcome, question_counts)
+            counted = zip(keys, cells, strict=True)
+            fields.add(game, outcome, {key: value for key, value in counted if key in (*results.game_counts, *_COUNTS)})
+            rows.append(cells)
             links.append(f"games/{game}.html" if game in there else None)
         notes = [self.choice.why, *_reasons(self.why_not)]
-        seats = [column.key for column in columns].index("seats")
-        example = f", such as “{str(rows[0][seats]).partition(', ')[0]}”" if rows else ""
-        words = Paragraph(
-            "Click a game's number to step through it. Search finds games with all of the words, including "
-            f"results{example}."
-        )
-        table = ResultTable("games", "Games", columns, rows, notes, links)
-        more = {"filter": "games", "filters": self._filters(columns, rows)}
+        words = Paragraph(f"Click a game's number to step through it. {fields.hint()}")
+        table = ResultTable("games", "Games", columns, rows, notes, links, max_rows=MAX_GAMES)
+        more = {"filter": "games", "filters": fields.filters(), "fields": fields.data()}
         highlights = self.highlights.table()
         sections = [Section("Highlights", [highlights])] if highlights else []
         return Page("games.html", "Games", [*sections, Section("All games", [words, table])], more)
-
-    def _filters(self, columns: Sequence[Column], rows: Sequence[Sequence[Value]]) -> list[Filter]:
-        places = {column.key: place for place, column in enumerate(columns)}
-        sizes = sorted({f"{row[places['size']]}" for row in rows}, key=int)
-        filters = [
-            Filter("Winner", places["winner"], "is", self.source.names),
-            Filter("Player", places["seats"], "names", self.source.names),
-            *([Filter("Size", places["size"], "is", sizes)] if len(sizes) > 1 else []),
-            Filter("Minimum turns", places[self.source.game.results.game_counts[0]], "least"),
-        ]
-        if "fallbacks" in places:
-            filters.append(Filter("With a fallback", places["fallbacks"], "some"))
-        if "caught" in places:
-            filters.append(Filter("With a caught model", places["caught"], "some"))
-        return filters
 
     @property
     def _caught(self) -> Habit | None:

@@ -44,7 +44,7 @@ _FORMATS: Final[Mapping[ColumnKind, tuple[int, str, int]]] = {  # factor, sign, 
 _MAX_EXTRA_DIGITS: Final = 3  # extra digits
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")  # characters that start a formula
 _TEXTS: Final = ("text", "player", "kind")
-_MAX_ROWS: Final = 500  # rows of a table on a page
+_MAX_ROWS: Final = 500  # rows of a table on a page, except the list of games
 _MAX_JSON_ROWS: Final = 1000  # larger tables are written only as CSV, which takes half the space
 
 
@@ -93,6 +93,7 @@ class ResultTable:
     links: Sequence[str | None] = ()  # links for the first cell of each row
     more_links: Mapping[str, Sequence[str | None]] = field(default_factory=dict)  # links for other cells, by column
     headings: Sequence[str] = ()  # heading for each row, shown when it changes
+    max_rows: int = _MAX_ROWS  # rows on a page
 
     def with_kinds(self, kinds: Mapping[str, str]) -> "ResultTable":
         """Return the table with a column for the player's kind after each player column."""
@@ -122,12 +123,12 @@ class ResultTable:
     @property
     def shown_notes(self) -> list[str]:
         total = len(self.rows)
-        left_out = f"These are the first {_MAX_ROWS} of {total:,} rows. The CSV file contains all rows."
-        return [*self.notes, *([left_out] if total > _MAX_ROWS else [])]
+        left_out = f"These are the first {self.max_rows} of {total:,} rows. The CSV file contains all rows."
+        return [*self.notes, *([left_out] if total > self.max_rows else [])]
 
     def shown_rows(self) -> Iterator[list["Cell"]]:
-        """Yield up to `_MAX_ROWS` rows for a page."""
-        for row in self.rows[:_MAX_ROWS]:
+        """Yield up to `max_rows` rows for a page."""
+        for row in self.rows[: self.max_rows]:
             yield [
                 Cell(column, value) for column, value in zip(self.columns, row, strict=True) if not column.only_in_files
             ]
@@ -185,7 +186,9 @@ class Cell:
 
     @property
     def sort_key(self) -> float | None:
-        return self.value.value if self.is_few and isinstance(self.value, Rate) else None
+        """The value to sort by, or None if the cell's text is that value."""
+        value = self.value.value if isinstance(self.value, Rate) else self.value
+        return None if not self.column.numeric or isinstance(value, str) or self.text == f"{value}" else value
 
     @property
     def text(self) -> str:
@@ -486,16 +489,6 @@ Block = (
     | HeatMap
     | ResultTable
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """A filter for the rows of a list: a column, a way to match it (tables.js), and choices."""
-
-    title: str
-    column: int
-    passes: Literal["is", "names", "least", "some"]
-    choices: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

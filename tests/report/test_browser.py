@@ -350,12 +350,8 @@ def test_games_are_filtered_by_length_and_missing_event(models_run: Path, tmp_pa
     """One game on the page has no fallback."""
     report, listed = models_run / "report", data(models_run / "report", "games")
     shutil.copytree(report / "static", tmp_path / "static", ignore=shutil.ignore_patterns("echarts*"))
-    number = re.search(r'data-column="(\d+)" data-passes="some"', (report / "games.html").read_text())
-    assert number is not None
-    head, _, body = (report / "games.html").read_text().partition("<tbody>")
-    cells = body.split("<td", int(number[1]))
-    cells[-1] = re.sub(r">\d+<", ">0<", cells[-1], count=1)
-    (tmp_path / "games.html").write_text(f"{head}<tbody>{'<td'.join(cells)}")
+    page = re.sub(r'"fallbacks":\d+', '"fallbacks":0', (report / "games.html").read_text(), count=1)
+    (tmp_path / "games.html").write_text(page)
     chrome.open(tmp_path / "games.html")
     chrome.click("[data-passes=some]")
     assert chrome.run(LEFT) == [row["game"] for row in listed[1:] if row["fallbacks"]]

@@ -139,8 +139,8 @@ def replay(folder: Path, match: int | None) -> int:
         if difference := find_match_difference(root, line):
             say(f"differs: {difference}")
             return 1
-        for sentence in describe_match(root, line):
-            say(sentence)
+        for who, what in describe_match(root, line):
+            say(f"{who}: {what}")
         return 0
     matches = 0
     identity = log.read_log_manifest(folder)["identity"]

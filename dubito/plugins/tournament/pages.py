@@ -284,5 +284,4 @@ def _match_section(root: Any, line: MatchLine, number: int) -> Section:
     difference = find_match_difference(root, line)
     if difference is not None:
         return Section(title, [Paragraph(f"This match cannot be replayed: {difference}", warning=True)])
-    parts = (sentence.strip().partition(": ") for sentence in describe_match(root, line))
-    return Section(title, [NamedValues([(who, what) for who, _, what in parts])])
+    return Section(title, [NamedValues([(who.strip(), what) for who, what in describe_match(root, line)])])

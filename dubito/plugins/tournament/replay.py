@@ -63,8 +63,8 @@ def apply(state: Any, entry: int | list[int]) -> None:
         state.apply_action(entry)
 
 
-def describe_match(root: Any, line: MatchLine) -> Iterator[str]:
-    """Describe a match, with one line per node, and its result."""
+def describe_match(root: Any, line: MatchLine) -> Iterator[tuple[str, str]]:
+    """Describe a match as (subject, text), with one pair per node, strike and result."""
     state = root.clone()
     replaced = {tuple(pair) for pair in line.replaced}
     for node, entry in enumerate(line.history):
@@ -72,22 +72,20 @@ def describe_match(root: Any, line: MatchLine) -> Iterator[str]:
         acts: list[tuple[int, Any]] = movers(state, entry) or [(state.current_player(), entry)]
         for seat, action in acts:
             name = actor or line.seats[seat]
-            words = f"{node}. {name}: {one_line(state.action_to_string(seat, action), 200)}"
-            if (node, seat) in replaced:
-                words += " (drawn by the referee)"
-            yield words
+            words = one_line(state.action_to_string(seat, action), 200)
+            yield f"{node}. {name}", words + " (drawn by the referee)" * ((node, seat) in replaced)
         yield from _describe_strikes(line, node)
         apply(state, entry)
     yield from _describe_strikes(line, len(line.history))
     for seat, name in enumerate(line.seats):
-        yield f"{name}, seat {seat}: {line.returns[seat]:g}; its process exited with {line.exit[seat]}"
+        yield f"{name}, seat {seat}", f"{line.returns[seat]:g}; its process exited with {line.exit[seat]}"
 
 
-def _describe_strikes(line: MatchLine, node: int) -> Iterator[str]:
+def _describe_strikes(line: MatchLine, node: int) -> Iterator[tuple[str, str]]:
     for strike in line.strikes:
         if strike.node == node:
             quoted = f", {one_line(strike.line, 80)!r}" if strike.line else ""
-            yield f"   {line.seats[strike.seat]}: strike ({strike.kind}){quoted}"
+            yield f"   {line.seats[strike.seat]}", f"strike ({strike.kind}){quoted}"
 
 
 def find_match(log: Log, number: int) -> MatchLine:

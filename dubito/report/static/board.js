@@ -26,14 +26,14 @@ window.dubitoBoard = (view) => {
     item.classList.toggle("front", seat === first);
   }
 
-  function player(seat, { moved, said, ended, below }) {
+  function player(seat, { moved, said, ended, won, below }) {
     const name = game.names[seat];
     const kind = game.kinds?.[seat];
     const item = make("li", "seat", window.dubitoAvatar(name, kind));
     const head = make("p", "who", make("b", "", name));
     if (kind) head.append(" ", make("span", `kind ${kind}`, kind));
     item.append(head);
-    if (ended) item.append(make("span", ended.startsWith("place") ? "badge" : "badge lost", ended));
+    if (ended) item.append(make("span", won ? "badge" : "badge lost", ended));
     const isNow = view.isNewest() && game.to_move === seat;
     if (isNow) item.append(make("span", "badge moved", game.thinks ? "is thinking …" : "to move"));
     item.append(...below);
@@ -56,7 +56,7 @@ window.dubitoBoard = (view) => {
       const moved = turn && turn.seat === seat;
       const said = !moved ? "" : turn.cards ? claim(turn) : "Dubito!";
       const ended = view.isEnd() && !won ? "did not win" : won ? `place ${won}` : "";
-      return player(seat, { moved, said, ended, below: [hand(state.hands[seat])] });
+      return player(seat, { moved, said, ended, won, below: [hand(state.hands[seat])] });
     });
   }
 

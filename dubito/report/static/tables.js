@@ -1,11 +1,11 @@
 // Tables: sort on a click, fade the edges if they can be scrolled, and filter the list of games.
 "use strict";
 (() => {
-  // Sorts cells by their first number or their text. Dashes come last.
+  // Sorts cells by their value, which is their text unless `data-sort` has it. Dashes come last.
   function key(cell, numeric) {
-    const said = cell.dataset.sort ?? cell.textContent.trim();
-    if (!numeric) return said === "-" ? null : said;
-    const number = parseFloat(said.replace(/[,$+%]/g, ""));
+    const value = cell.dataset.sort ?? cell.textContent.trim();
+    if (!numeric) return value === "-" ? null : value;
+    const number = Number(value);
     return Number.isNaN(number) ? null : number;
   }
 
@@ -49,21 +49,83 @@
     faded(); // collapsed tables are not observed until they open
   }
 
-  // "NAME place 1" or "NAME (lost)" is one search term: a result of that player.
-  const ENDED = /(\S+)\s+\(?(place\s+\d+|lost|unfinished)\)?(?=[\s,]|$)/g;
+  // --- Search: words, players' names and results, all compared with the fields of the games ---
 
-  function terms(typed) {
-    const words = typed.replace(ENDED, " ").split(/[\s,]+/).filter(Boolean);
-    for (const [, name, ended] of typed.matchAll(ENDED)) words.push(` ${name} (${ended.replace(/\s+/, " ")})`);
-    return words;
+  const END = /^(?:[\s,]|$)/;
+  const plain = (text) => text.normalize("NFC").replace(/\s+/g, " ").trim();
+
+  // Returns the phrases at the beginning of a text, as [length, whether the case is equal too, place in the list].
+  function beginnings(text, phrases) {
+    return phrases.flatMap(([phrase, place]) => {
+      const there = text.slice(0, phrase.length);
+      if (there.toLowerCase() !== phrase.toLowerCase() || !END.test(text.slice(phrase.length))) return [];
+      return [[phrase.length, there === phrase, place]];
+    });
   }
 
-  // Filters pass a cell that equals the choice, names the player, is at least the number, or is not zero.
+  const longest = (readings) =>
+    readings.reduce((best, one) => {
+      const at = one.findIndex((value, index) => value !== best[index]);
+      return at >= 0 && one[at] > best[at] ? one : best;
+    });
+
+  // Splits a search into terms: a player or a word, or a result, or both. A player's name may be in quotes, and a result
+  // in brackets. The longest reading counts, so a name may contain words such as "place 1".
+  function makeReader({ players, labels, results }) {
+    const named = players.flatMap((name, place) =>
+      [name, `"${name}"`, labels[place]].map((phrase) => [plain(phrase), place])
+    );
+    const ended = results.flatMap((result, place) => [result, `(${result})`].map((phrase) => [plain(phrase), place]));
+
+    function withResult(text, length) {
+      const gap = text.slice(length).match(/^ ?/)[0].length;
+      const [size, , result] = longest([[0, false, null], ...beginnings(text.slice(length + gap), ended)]);
+      return size ? [length + gap + size, result] : [length, null];
+    }
+
+    function readTerm(text) {
+      const readings = beginnings(text, named).map(([length, isEqual, player]) => {
+        const [end, result] = withResult(text, length);
+        return [end, result !== null, isEqual, { player, result }];
+      });
+      const [size, , result] = longest([[0, false, null], ...beginnings(text, ended)]);
+      if (size) readings.push([size, false, false, { result }]); // a player of this name comes first
+      if (readings.length) return longest(readings);
+      const word = text.match(/^[^\s,]+/)[0];
+      const [end, itsResult] = withResult(text, word.length);
+      return [end, false, false, { word: word.toLowerCase(), result: itsResult }];
+    }
+
+    return (typed) => {
+      const found = [];
+      let text = plain(typed).replace(/^[\s,]+/, "");
+      const only = text.match(/^(?:game )?(\d+)$/i);
+      if (only) return [{ word: only[1], number: Number(only[1]) }];
+      while (text) {
+        const [end, , , term] = readTerm(text);
+        found.push(term);
+        text = text.slice(end).replace(/^[\s,]+/, "");
+      }
+      return found;
+    };
+  }
+
+  // Returns whether one seat of a game is what a term describes. A search for only a number finds that game too.
+  function matches(game, { player = null, word, number, result = null }, { labels, results }) {
+    if (game.game === number) return true;
+    const isMeant = (one) => (word === undefined ? player === null || one === player : hasWord(labels[one], word));
+    const isSeated = game.seats.some(([one, its]) => isMeant(one) && (result === null || its === result));
+    if (isSeated || word === undefined || result !== null) return isSeated;
+    return game.seats.some(([, its]) => hasWord(`(${results[its]})`, word));
+  }
+
+  const hasWord = (text, word) => text.toLowerCase().includes(word);
+
+  // Filters pass a game by a field: that is or contains the choice, is at least the number, or is not zero.
   const PASSES = {
-    is: (cell, wanted) => cell === wanted,
-    names: (cell, wanted) => `, ${cell}`.includes(`, ${wanted} (`),
-    least: (cell, wanted) => parseFloat(cell.replace(/,/g, "")) >= Number(wanted),
-    some: (cell) => parseFloat(cell.replace(/,/g, "")) > 0,
+    is: (value, wanted) => [value].flat().some((one) => `${one}` === wanted),
+    least: (value, wanted) => value >= Number(wanted),
+    some: (value) => value > 0,
   };
 
   const NARROW = matchMedia("(max-width: 40rem)"); // as in report.css
@@ -100,21 +162,32 @@
   }
 
   function filtered(form) {
-    const rows = [...document.querySelectorAll(`#${form.dataset.filters} tbody tr`)].map((row) => {
-      const cells = [...row.cells].map((cell) => cell.textContent);
-      return { row, cells, content: cells.map((cell) => ` ${cell.toLowerCase()}`).join("\n") };
-    });
+    const fields = JSON.parse(form.querySelector("script").textContent);
+    const read = makeReader(fields);
+    const rows = [...document.querySelectorAll(`#${form.dataset.filters} tbody tr`)];
     const filters = [...form.querySelectorAll("[data-passes]")];
     const wanted = (filter) => (filter.type === "checkbox" ? filter.checked : filter.value);
+    // The player and the result that are set describe the same seat.
+    const seated = (filter, known) => {
+      const value = form.querySelector(`[data-passes=${filter}]`).value;
+      return value === "" ? null : known.indexOf(value);
+    };
     const search = () => {
-      const words = terms(form.elements.filter.value.toLowerCase());
       const set = filters.filter(wanted);
+      const terms = read(form.elements.filter.value);
+      terms.push({ player: seated("names", fields.players), result: seated("result", fields.results) });
+      const others = set.filter((one) => one.dataset.passes in PASSES);
       let left = 0;
-      for (const { row, cells, content } of rows) {
-        const passes = set.every((one) => PASSES[one.dataset.passes](cells[one.dataset.column], wanted(one)));
-        row.hidden = !passes || !words.every((word) => content.includes(word));
+      rows.forEach((row, place) => {
+        const game = fields.games[place];
+        const passes = others.every((one) => {
+          const { field, passes: how } = one.dataset;
+          const value = field === "winner" ? game.winner.map((player) => fields.players[player]) : game[field];
+          return PASSES[how](value, wanted(one));
+        });
+        row.hidden = !passes || !terms.every((term) => matches(game, term, fields));
         left += row.hidden ? 0 : 1;
-      }
+      });
       document.getElementById("set").textContent = set.length ? ` (${set.length} set)` : "";
       form.elements.found.textContent = `${left} of ${rows.length} games shown`;
     };
