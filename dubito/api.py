@@ -24,6 +24,7 @@ from dubito.experiment.replay import check_replayable
 from dubito.experiment.replay import replay as replay_run
 from dubito.experiment.resolve import call_options
 from dubito.experiment.run import RunOptions, find_finished_run, play
+from dubito.experiment.saved_config import config_to_store
 from dubito.experiment.stored import Run as StoredRun
 from dubito.experiment.stored import open_recorded_run
 from dubito.experiment.workers import core_count, new_stop
@@ -269,7 +270,18 @@ def run(config: str | Path | Mapping[str, Any] | None = None, /, **settings: Any
     if find_finished_run(experiment, registry, folder) is None:
         workers = checked.workers or core_count()
         with open_executor(checked) as pool:
-            played = play(experiment, folder, RunOptions(registry, workers, calls, new_stop(workers), pool=pool))
+            played = play(
+                experiment,
+                folder,
+                RunOptions(
+                    registry,
+                    workers,
+                    calls,
+                    new_stop(workers),
+                    pool=pool,
+                    config=config_to_store(checked, experiment),
+                ),
+            )
         if played.failure is not None:
             raise played.failure
     return Run(folder)

@@ -1,5 +1,6 @@
 """Settings described by their fields, for use in flags, `--help`, messages and docs."""
 
+import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -107,6 +108,16 @@ class Setting:
         if get_origin(self.kind) is list:
             return [_number(part.strip(), numbers) for part in value.split(",") if part.strip()]
         return _number(value, numbers)
+
+    def to_words(self, value: Any) -> list[str]:
+        """Return the words of a command that set this value: the inverse of `parse`."""
+        if self.kind is bool:
+            return [self.flag if value else f"--no-{self.flag[2:]}"]
+        if self.keys_model is not None:
+            return [self.flag, ",".join(f"{key}={each}" for key, each in value.items())]
+        if isinstance(value, Mapping):
+            return [self.flag, json.dumps(value, ensure_ascii=False)]
+        return [self.flag, ",".join(map(str, value)) if isinstance(value, list) else str(value)]
 
     def _parse_mapping(self, text: str, fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
         values: dict[str, Any] = {}

@@ -12,6 +12,7 @@ import click
 from dubito.cli.file_limit import limit_in_flight
 from dubito.cli.options import SPENDING, config_options, flags, setting_options
 from dubito.cli.output import GamesProgress, note
+from dubito.commands import repeat_command
 from dubito.errors import RunStopped, UsageError, describe_signal, format_error, one_line, signal_number, suggestion
 from dubito.experiment.config import SETTINGS, Config, parse_config
 from dubito.experiment.progress import ModelProgress
@@ -25,7 +26,13 @@ from dubito.settings import Setting
 _OF_MODEL: Final = [Setting(key, ModelSettings.model_fields[key]) for key in ("parameters", "reasks")]
 # Flags for the server and account, and the request.
 model_options = flags(config_options(*SHORT_FORM_SETTINGS), setting_options(_OF_MODEL))
-# The same, and flags for the budget and the cache.
+# The other settings of a model that a test of prompts can have, so that a cassette can be recorded again.
+ANSWER_SETTINGS: Final = [
+    Setting(key, field)
+    for key, field in ModelSettings.model_fields.items()
+    if key not in ("model", "prompt", "fallback", "wait", "parameters", "reasks", *SHORT_FORM_SETTINGS)
+]
+# The same as `model_options`, and flags for the budget and the cache.
 asking_options = flags(
     model_options,
     config_options("in_flight", *SPENDING),
@@ -55,7 +62,9 @@ def settings_of_model(model: str, given: Mapping[str, Any], game: Game) -> Model
     settings |= {
         key: value for key, value in _build_config(given).server.items() if key != "base_url" or key not in entry
     }
-    settings |= {one.key: one.parse(given[one.key]) for one in _OF_MODEL if given[one.key] is not None}
+    settings |= {
+        one.key: one.parse(given[one.key]) for one in (*_OF_MODEL, *ANSWER_SETTINGS) if given.get(one.key) is not None
+    }
     try:
         return identify_weights(model, check_settings("--model", settings))
     except UsageError as error:
@@ -68,7 +77,7 @@ def suggest_resume(folder: Path, flags: bool = False) -> Iterator[None]:
 
     If `flags` is true, error messages name settings by their flags.
     """
-    how_to_resume = f"the answers so far are saved in {folder}; run the same command to resume"
+    how_to_resume = f"the answers so far are saved in {folder}; `{repeat_command()}` resumes"
     try:
         yield
     except RunStopped as error:

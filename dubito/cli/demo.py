@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from shlex import quote
 from typing import Any, Final
 
 import click
@@ -10,14 +9,17 @@ import click
 from dubito.cli.options import game_option
 from dubito.cli.output import note, say
 from dubito.cli.run import play_with_progress
-from dubito.cli.summary import command_prefix, exit_code, print_end, print_report_path, print_tables
+from dubito.cli.summary import exit_code, print_end, print_report_path, print_tables
+from dubito.commands import build_command
 from dubito.errors import UsageError
 from dubito.experiment import run as runner
 from dubito.experiment.config import parse_config
 from dubito.experiment.resolve import PROVIDERS, call_options, check_models, resolve
 from dubito.experiment.run import RunResult
+from dubito.experiment.saved_config import config_to_store
 from dubito.game import Game
 from dubito.game.find import DUBITO, Registry, find_bots
+from dubito.game.packages import games_path_words
 from dubito.stats.ranking import ranking
 
 _LOCAL: Final = "local:smollm2"
@@ -41,20 +43,20 @@ def demo(output: Path | None, game: Game, local: bool, tables: bool) -> int:
     here = Path.cwd()
     folder = output or _next_free_folder(here / "runs")
     registry = find_bots(here, game.name)
-    of_game = "" if game.name == DUBITO else f" --game {quote(game.name)}"
-    same_command = f"{command_prefix()} demo{of_game}{' --local' * local} --output {quote(str(folder))}"
+    flags = [*_game_flag(game), *["--local"] * local, "--output", folder]
+    same_command = build_command("demo", *flags)
     if local:
         return _play_local(registry, here, folder, same_command, tables)
     config = _config(registry)
     say("These are fake models: a built-in server on this machine answers over HTTP.")
     first, new = _run(registry, here, folder / "live", folder / "cache", config, offline=False)
-    if code := exit_code(first, f"`{same_command}`"):
+    if code := exit_code(first, same_command):
         return code
     print_tables(first, sizes=False) if tables else print_end(first)
     print_report_path(first.folder, new)
     say("\nThe same run again, offline: every reply comes from the cache.")
     second, new = _run(registry, here, folder / "offline", folder / "cache", config, offline=True)
-    if code := exit_code(second, f"`{same_command}`"):
+    if code := exit_code(second, same_command):
         return code
     if tables:
         print_tables(second, sizes=False)
@@ -66,8 +68,8 @@ def demo(output: Path | None, game: Game, local: bool, tables: bool) -> int:
     say(f"model calls: {_count_calls(first):,} in the first run, {_count_calls(second):,} in the second")
     if not tables:
         say(f"results digest: {second.results_digest}\n")
-        say(f"all tables: {same_command} --tables")
-    say(f"the cache: {command_prefix()} cache stats --cache {quote(str(folder / 'cache'))}")
+        say(f"all tables: {build_command('demo', *flags, '--tables')}")
+    say(f"the cache: {build_command('cache', 'stats', '--cache', folder / 'cache')}")
     say(_suggest_next_run(first))
     return 0
 
@@ -79,7 +81,7 @@ def _play_local(registry: Registry, here: Path, folder: Path, same_command: str,
     bots = config.get("bots") or [bot.name for bot in registry.hand_written()]
     config["bots"] = [*bots[:3], _LOCAL]
     run, new = _run(registry, here, folder / "local", folder / "cache", config, offline=False)
-    if code := exit_code(run, f"`{same_command}`"):
+    if code := exit_code(run, same_command):
         return code
     print_tables(run, sizes=False) if tables else print_end(run)
     print_report_path(run.folder, new)
@@ -90,13 +92,17 @@ def _suggest_next_run(run: RunResult) -> str:
     best = next(
         row.name for row in ranking(run.tally, run.experiment.names, run.game.results) if row.name not in run.models
     )
-    of_game = "" if run.game.name == DUBITO else f" --game {run.game.name}"
+    run_model = build_command("run", *_game_flag(run.game), "--contenders", f"openai:MODEL,{best}", "--games", 20)
     suggestion = f"""
 To play a real model with your key (or ANTHROPIC_API_KEY and anthropic:MODEL):
-  OPENAI_API_KEY=... {command_prefix()} run{of_game} --contenders openai:MODEL,{quote(best)} --games 20"""
+  OPENAI_API_KEY=... {run_model}"""
     if run.game.name != DUBITO or not Path("examples/models.yaml").is_file():
         return suggestion
-    return f"{suggestion}\nor edit examples/models.yaml and run\n  {command_prefix()} run examples/models.yaml"
+    return f"{suggestion}\nor edit examples/models.yaml and run\n  {build_command('run', 'examples/models.yaml')}"
+
+
+def _game_flag(game: Game) -> list[str]:
+    return [*([] if game.name == DUBITO else ["--game", game.name]), *games_path_words()]
 
 
 def _next_free_folder(runs: Path) -> Path:
@@ -125,7 +131,10 @@ def _run(
     calls = call_options(config, here)
     experiment = check_models(resolve(config, registry), registry, calls)
     finished = runner.find_finished_run(experiment, registry, folder)
-    return finished or play_with_progress(experiment, registry, folder, calls, workers=1, quiet=False), finished is None
+    if finished:
+        return finished, False
+    stored = config_to_store(config, experiment)
+    return play_with_progress(experiment, registry, folder, calls, stored, workers=1, quiet=False), True
 
 
 def _count_calls(run: RunResult) -> int:

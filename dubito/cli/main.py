@@ -24,6 +24,7 @@ import click
 
 from dubito import __version__, hooks
 from dubito.cli.output import note
+from dubito.commands import remember_command
 from dubito.errors import (
     OUT_OF_MEMORY,
     BotError,
@@ -243,6 +244,7 @@ def _run_command(arguments: Sequence[str] | None) -> int:
     """Run the command and return its exit code. Errors are printed to standard error."""
     out = sys.stdout
     try:
+        remember_command(sys.argv[1:] if arguments is None else arguments)
         code = cli.main(arguments, prog_name="dubito", standalone_mode=False)
         sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as error:

@@ -70,7 +70,7 @@ def merge(
         return 0
     if index is not None:
         say(f"report: {index}")
-    print_next_steps(folder, tables)
+    print_next_steps(folder, tables, run)
     return 0
 
 

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import click
+from click.core import ParameterSource
 
 from dubito.cli.output import note
+from dubito.commands import build_command
 from dubito.errors import UsageError, one_line
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_game, game_names
@@ -230,8 +232,10 @@ class GameCommand(click.Command):
         if name is None and any(each.name == "config" for each in self.params if isinstance(each, click.Argument)):
             # Imported late because it is slow to import.
             from dubito.experiment.config import read_config
+            from dubito.store.folder import CONFIG
 
             paths = [Path(word) for word in rest if not word.startswith("-")]
+            paths = [path / CONFIG if path.is_dir() else path for path in map(_find_run, paths)]
             file = next((path for path in paths if path.suffix in (".yaml", ".yml") or path.is_file()), None)
             name = read_config(file).get("game") if file else None
         return find_game(DUBITO if name is None else str(name), Path.cwd())
@@ -272,6 +276,47 @@ def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:
     return flags(click.argument("run", required=False, type=click.Path(path_type=Path)), games_path_option)(command)
 
 
+def _find_run(path: Path) -> Path:
+    """Return the path, or if it does not exist the run of this name in the default folder of runs."""
+    from dubito.store.folder import MANIFEST, RUNS
+
+    named = Path(RUNS) / path
+    return named if not path.exists() and (named / MANIFEST).is_file() else path
+
+
+def find_started_run(path: Path | None) -> Path | None:
+    """Return the run folder that an argument names, or None if it names a config. Raises UsageError."""
+    from dubito.store.folder import is_export
+
+    if path is None or (not path.is_dir() and path.suffix in (".yaml", ".yml")):
+        return None
+    if not path.exists() or path.is_dir():
+        with open_run_folder(path) as folder:
+            return folder
+    if path.is_file() and is_export(path):
+        raise UsageError(
+            f"{one_line(str(path))} is an exported run, which cannot be continued", hint=build_command("replay", path)
+        )
+    return None
+
+
+def refuse_other_settings(run: Path, *allowed: str) -> None:
+    """Raise UsageError if the command line sets something that a started run cannot change."""
+    from dubito.experiment.saved_config import FREE_SETTINGS
+
+    context = click.get_current_context()
+    for param in context.command.get_params(context):
+        if (
+            isinstance(param, click.Option)
+            and param.name not in (*allowed, *FREE_SETTINGS, "games_path")
+            and context.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
+        ):
+            raise UsageError(
+                f"{param.opts[0]} cannot change {one_line(str(run))}, which has started with its own settings",
+                hint="leave it out, or start a new run from a config",
+            )
+
+
 @contextmanager
 def open_run_folder(run: Path | None) -> Iterator[Path]:
     """Yield the folder of a run, by default the latest. An exported file is unpacked into a temporary folder.
@@ -284,6 +329,7 @@ def open_run_folder(run: Path | None) -> Iterator[Path]:
     if run is None:
         run = latest_run(Path(RUNS))
         note(f"the latest run: {run}")
+    run = _find_run(run)
     if not run.exists():
         raise missing_run_error(run, Path(RUNS))
     if run.is_dir():

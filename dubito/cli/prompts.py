@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from dubito.cli.call_options import (
+    ANSWER_SETTINGS,
     asking_options,
     limited_call_options,
     model_progress,
@@ -18,7 +19,7 @@ from dubito.cli.call_options import (
     suggest_resume,
 )
 from dubito.cli.main import LazyListing
-from dubito.cli.options import game_option, games_path_option, json_option
+from dubito.cli.options import game_option, games_path_option, json_option, setting_options
 from dubito.cli.output import note, say, show, table
 from dubito.cli.trials import judge_trial, test_with_cassette
 from dubito.errors import UsageError, one_line
@@ -38,7 +39,7 @@ from dubito.report.tables import cell_text
 from dubito.stats.players import calibrations
 from dubito.store.folder import is_export, unpack
 from dubito.store.model_log import describe_answer
-from dubito.workshop.cassettes import record_trial, save_cassette
+from dubito.workshop.cassettes import read_positions, record_trial, save_cassette
 from dubito.workshop.checks import golden_files
 from dubito.workshop.lint import FIRST_DECISION, prompt_differences
 from dubito.workshop.lint import lint as advice_on
@@ -46,7 +47,6 @@ from dubito.workshop.recordings import (
     RecordedPosition,
     load_workshop_part,
     position_files,
-    read_folder,
     record_from_config,
     record_from_run,
     sample_games,
@@ -343,7 +343,8 @@ def _print_agreement(
 @click.argument("name")
 @click.option("--model", metavar="M", help="openai:MODEL, anthropic:MODEL, local:MODEL or house:MODEL.")
 @click.option("--against", metavar="OTHER", help="A second prompt. Repeat NAME to measure random variation.")
-@click.option("--positions", type=click.Path(path_type=Path), metavar="FOLDER", help="[default: the project's own]")
+@click.option("--positions", type=click.Path(path_type=Path), metavar="FOLDER|CASSETTE",
+              help="[default: the project's own]")  # fmt: skip
 @click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="[default: runs/prompts-NAME-DIGEST]")
 @click.option("--record", type=click.Path(path_type=Path), metavar="FILE", help="Write the replies to this cassette.")
 @click.option(
@@ -352,6 +353,7 @@ def _print_agreement(
 @click.option("--expect", metavar="LIST", help="Exit with 1 unless these are met, such as 'right>=55, invalid<=1'.")
 @json_option
 @asking_options
+@setting_options(ANSWER_SETTINGS)
 @game_option
 def test(
     name: str,
@@ -382,14 +384,14 @@ def test(
     game = resolve_game(name, game)
     settings = settings_of_model(model, flags, game)
     entries = _entries([name] if against is None else [name, against], settings, game)
-    recorded = read_folder(_folder(game) if positions is None else positions, game)
+    recorded = read_positions(_folder(game) if positions is None else positions, game, Path.cwd())
     check_model_calls(model, settings, game, calls)
     _note_end(settings)
     folder = output or trial_folder(entries, recorded)
     with suggest_resume(folder, flags=True), question_progress(len(recorded) * len(entries), quiet) as progress:
         done = run_trial(entries, recorded, folder, TrialOptions(calls, model_progress(quiet), progress))
     if record is not None:
-        save_cassette(record_trial(entries[0], done, model), record)
+        save_cassette(record_trial(entries[0], done, positions), record)
         note(f"recorded: {record}")
     if not as_json:
         print_trial(entries, list(recorded), done, price_of_model(settings, calls))

@@ -13,6 +13,7 @@ from dubito.cli.output import GamesProgress, note, say
 from dubito.errors import UsageError, one_line
 from dubito.experiment import replay as run_replay
 from dubito.experiment.replay import read_replayable_run, rebuild_table
+from dubito.experiment.saved_config import continue_command
 from dubito.experiment.stored import Run
 from dubito.experiment.workers import core_count
 from dubito.files import read_text
@@ -65,7 +66,8 @@ def _replay_run(folder: Path, game: int | None, show_hands: bool, workers: int |
     if not run.is_finished:
         note(f"the run is unfinished: {run.game_count:,} of {run.planned.games:,} games")
     elif not (run.folder / RESULTS).exists():
-        note(f"{RESULTS} is missing; run the same command again to write it")
+        command = continue_command(run.folder, run.planned)
+        note(f"{RESULTS} is missing{f'; `{command}` writes it' if command else ''}")
     return 0
 
 

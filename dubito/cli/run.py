@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from dubito.cli.file_limit import limit_in_flight
-from dubito.cli.options import GameCommand, config_options, games_path_option, json_option
+from dubito.cli.options import (
+    GameCommand,
+    config_options,
+    find_started_run,
+    games_path_option,
+    json_option,
+    refuse_other_settings,
+)
 from dubito.cli.output import GamesProgress, note, print_document, say
 from dubito.cli.summary import build_document, exit_code, print_next_steps, print_summary, write_run_report
 from dubito.errors import describe_signal, one_line
@@ -36,6 +43,13 @@ from dubito.experiment.resolve import (
     unused_address_warnings,
 )
 from dubito.experiment.run import RunOptions, RunResult, find_finished_run, play
+from dubito.experiment.saved_config import (
+    check_files_unchanged,
+    check_same_experiment,
+    config_to_store,
+    load_stored_config,
+    stored_shard,
+)
 from dubito.experiment.workers import Stop, WorkerPool, core_count, new_stop, set_from_thread
 from dubito.game.find import Registry, find_bots
 from dubito.llm.threads import STOP_GRACE_SECONDS
@@ -43,11 +57,12 @@ from dubito.llm.threads import STOP_GRACE_SECONDS
 if TYPE_CHECKING:
     from dubito.seats.remote import AgentSeat
 
+_OUTPUT: Final = ("by_table_size", "tables", "report", "quiet", "as_json")
 _HEADINGS: Final = {
     **{setting.key: setting.group for setting in SETTINGS.values()},
     "games_path": "Games and rules",
     "shard": "Cluster",
-    **dict.fromkeys(("by_table_size", "tables", "report", "quiet", "as_json"), "Output"),
+    **dict.fromkeys(_OUTPUT, "Output"),
 }
 
 
@@ -72,13 +87,18 @@ def run(
     rules: Mapping[str, Any],
     **flags: str | bool | None,
 ) -> int:
-    """Run an experiment and rank its players.
+    """Run an experiment and rank its players, or continue a run.
 
-    CONFIG is a YAML file; flags override it. The ranking is printed and a report is written.
+    CONFIG is a YAML file; flags override it. The ranking is printed and a report is written. RUN is the folder of a run
+    that was started before. It continues with its own settings; --games extends it.
     """
-    content = read_config(config) if config else {}
-    checked = parse_config(content, str(config or "the config"), {**flags, **rules})
-    experiment, registry, folder, calls = plan_run(checked, config, shard)
+    given = {**flags, **rules}
+    if (started := find_started_run(config)) is not None:
+        refuse_other_settings(started, "games", *_OUTPUT)
+        checked, shard = load_stored_config(started, given), stored_shard(started)
+    else:
+        checked = parse_config(read_config(config) if config else {}, str(config or "the config"), given)
+    experiment, registry, folder, calls = plan_run(checked, config, shard, started)
     result = find_finished_run(experiment, registry, folder)
     if new := result is None:
         if reach := _describe_reach(experiment, registry, folder, calls):
@@ -86,8 +106,9 @@ def run(
         if warning := check_cache(experiment, registry, calls):
             note(warning)
         with open_executor(checked, note) as pool:
+            stored = config_to_store(checked, experiment)
             result = play_with_progress(
-                experiment, registry, folder, calls, workers=checked.workers, quiet=quiet, pool=pool
+                experiment, registry, folder, calls, stored, workers=checked.workers, quiet=quiet, pool=pool
             )
     else:
         note(f"this run is already finished in {folder}; nothing was played")
@@ -106,20 +127,29 @@ def _describe_reach(experiment: Experiment, registry: Registry, folder: Path, ca
 
 
 def plan_run(
-    checked: Config, config: Path | None, shard: str | None = None
+    checked: Config, config: Path | None, shard: str | None = None, started: Path | None = None
 ) -> tuple[Experiment, Registry, Path, CallOptions]:
-    """Return what to play and where to save it, after printing warnings. Raises UsageError."""
+    """Return what to play and where to save it, after printing warnings. `started` is the folder of a run to continue.
+
+    Raises UsageError.
+    """
     if checked.sources.translation:
         note(f"note: {checked.sources.translation}")
     here = Path.cwd()
     registry = find_bots(here, checked.game)
+    if started is not None:
+        check_files_unchanged(started, registry)
     experiment, calls = plan_experiment(checked, shard, registry, call_options(checked, here))
+    if started is not None:
+        check_same_experiment(started, experiment)
     if paid := find_paid_model(experiment, checked, registry, calls):
         note(
             f"note: this plays only {experiment.games} games, since the calls of {one_line(paid.name)} may cost money; "
             "set games, budget or stop for more"
         )
     print_warnings(experiment, registry, calls)
+    if started is not None:
+        return experiment, registry, started, calls
     folder = Path(checked.output) if checked.output else default_run_folder(config, experiment)
     return experiment, registry, folder, calls
 
@@ -173,6 +203,7 @@ def play_with_progress(
     registry: Registry,
     folder: Path,
     calls: CallOptions,
+    stored_config: Mapping[str, Any],
     *,
     workers: int | None,
     quiet: bool,
@@ -188,7 +219,9 @@ def play_with_progress(
     progress = GamesProgress(experiment.games, quiet, time.monotonic, more, parts=models.parts)
     with _graceful_interrupt(stop, asks) as signals, progress:
         signal_number = partial(_first_signal, signals)
-        means = RunOptions(registry, workers, calls, stop, progress, models, signal_number, pool, seats or {})
+        means = RunOptions(
+            registry, workers, calls, stop, progress, models, signal_number, pool, seats or {}, stored_config
+        )
         return play(experiment, folder, means)
 
 

@@ -13,7 +13,9 @@ from dubito.cli.options import (
     GameCommand,
     allow_host_option,
     config_options,
+    find_started_run,
     games_path_option,
+    refuse_other_settings,
 )
 from dubito.cli.output import note, say
 from dubito.cli.run import plan_run, play_with_progress, print_result
@@ -22,6 +24,7 @@ from dubito.experiment.config import Config, parse_config, read_config
 from dubito.experiment.experiment import Experiment, kind_of_player
 from dubito.experiment.resolve import check_cache
 from dubito.experiment.run import find_finished_run
+from dubito.experiment.saved_config import config_to_store, load_stored_config
 from dubito.hooks import agent_apps, import_place
 
 if TYPE_CHECKING:
@@ -64,19 +67,24 @@ def seat(
 
     The agent has a seat in every game of a run, and logs in with the printed token. The API is described at
     /openapi.json; docs/seat.md has an example. CONFIG is the same as for `dubito run`. Its contenders can include
-    agents, written as `{name: mine, remote: true}`.
+    agents, written as `{name: mine, remote: true}`. RUN is the folder of such a run, which is continued.
     """
-    address = _parse_address(listen)
-    checked = _read_agent_config(config, opponents, name, deadline, {**flags, **rules})
-    experiment, registry, folder, calls = plan_run(checked, config)
+    address, given = _parse_address(listen), {**flags, **rules}
+    if (started := find_started_run(config)) is not None:
+        refuse_other_settings(started, "games", "listen", "allow_host", "tables", "quiet")
+        checked = load_stored_config(started, given)
+    else:
+        checked = _read_agent_config(config, opponents, name, deadline, given)
+    experiment, registry, folder, calls = plan_run(checked, config, started=started)
     if (finished := find_finished_run(experiment, registry, folder)) is not None:
         note(f"this run is already finished in {folder}; for a new one, change --name, --seed or --output")
         return print_result(finished, new=False, tables=tables)
     if warning := check_cache(experiment, registry, calls):
         note(warning)
+    stored = config_to_store(checked, experiment)
     with _serve_seats(experiment, address, allow_host) as seats:
         result = play_with_progress(
-            experiment, registry, folder, calls, workers=checked.workers, quiet=quiet, seats=seats
+            experiment, registry, folder, calls, stored, workers=checked.workers, quiet=quiet, seats=seats
         )
         reason = describe_signal(result.stop_signal) if result.interrupted else str(result.failure or "finished")
         for one in seats.values():

@@ -10,6 +10,7 @@ import click
 
 from dubito.cli.options import open_run_folder, page_url_option, saved_games_folder
 from dubito.cli.output import say
+from dubito.commands import build_command
 from dubito.errors import UsageError, one_line
 from dubito.experiment.stored import open_recorded_run
 from dubito.files import write_whole
@@ -66,10 +67,10 @@ def _draw(shared: SharedGame) -> bytes:
 def _suggest_games(run: Path | None) -> str:
     """Return an error message that suggests games to share."""
     if run is not None:
-        return f"choose a game of the run with --game, for example: dubito share {one_line(str(run))} --game 0"
+        return f"choose a game of the run with --game, for example: {build_command('share', run, '--game', 0)}"
     saved = sorted(saved_games_folder().glob("*.json"), key=lambda file: (file.stat().st_mtime, file))
-    last = [f"`dubito share {one_line(str(file))}` (the last game played here)" for file in saved[-1:]]
-    runs = [f"`dubito share {one_line(str(folder))} --game 0`" for folder in run_folders(Path(RUNS))[:1]]
+    last = [f"`{build_command('share', file)}` (the last game played here)" for file in saved[-1:]]
+    runs = [f"`{build_command('share', folder, '--game', 0)}`" for folder in run_folders(Path(RUNS))[:1]]
     if not last and not runs:
         return "there are no games here yet; play one with `dubito web`, or run `dubito demo`"
     return f"choose a game: {' or '.join([*last, *runs])}"

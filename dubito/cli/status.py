@@ -15,6 +15,7 @@ from dubito.cli.output import note, print_document, say, table
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.counts import GameCounts
 from dubito.experiment.experiment import describe_fake_models
+from dubito.experiment.saved_config import continue_command
 from dubito.experiment.stop import PairStanding, describe_standing, describe_stop_rule, pair_standings
 from dubito.experiment.stored import Run, open_recorded_run, read_player_kinds, store_errors_as_usage_errors
 from dubito.game import PlayerKind
@@ -58,33 +59,38 @@ def _print_run_status(folder: Path, name: str, as_json: bool) -> None:
             _status_of_trial(ModelLog(db), name, read_player_kinds(manifest), as_json)
         return
     with open_recorded_run(folder) as run:
-        log = ModelLog(run.db)
-        counts = run.counts
-        pairs = pair_standings(run)
-        status = _status_object(
-            name,
-            log,
-            run.kinds,
-            games=run.planned.games,
-            kept=counts.counted,
-            finished=counts.finished,
-            state=run_state(run),
-            pairs=documents.pair_statuses(pairs),
-            replies=counts.replies if log.players() else None,
-            results_digest=run.results_digest if counts.counted else None,
-            **_list_awaited(WaveLog(log)),
-        )
-        if as_json:
-            print_document(status)
-            return
-        _print_plan(run)
-        say(f"state: {status.state}")
-        _print_pairs(run, pairs)
-        if log.players():
-            say(f"so far: {counts}")
-        _print_models(log, run.kinds, "games")
-        _print_awaited(status)
-        _print_digest(status, counts)
+        _status_of_run(run, name, as_json)
+
+
+def _status_of_run(run: Run, name: str, as_json: bool) -> None:
+    log, counts, pairs, state = ModelLog(run.db), run.counts, pair_standings(run), run_state(run)
+    status = _status_object(
+        name,
+        log,
+        run.kinds,
+        games=run.planned.games,
+        kept=counts.counted,
+        finished=counts.finished,
+        state=state,
+        pairs=documents.pair_statuses(pairs),
+        replies=counts.replies if log.players() else None,
+        results_digest=run.results_digest if counts.counted else None,
+        resume=continue_command(run.folder, run.planned) if state == "stopped" else None,
+        **_list_awaited(WaveLog(log)),
+    )
+    if as_json:
+        print_document(status)
+        return
+    _print_plan(run)
+    say(f"state: {status.state}")
+    if status.resume is not None:
+        say(f"to continue: {status.resume}")
+    _print_pairs(run, pairs)
+    if log.players():
+        say(f"so far: {counts}")
+    _print_models(log, run.kinds, "games")
+    _print_awaited(status)
+    _print_digest(status, counts)
 
 
 def _print_plan(run: Run) -> None:

@@ -1,24 +1,22 @@
 """What is printed after a run: its summary, report, `--json` object and exit code."""
 
-import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from shlex import quote
-from shutil import which
 from textwrap import fill
 from typing import Final
 
 from dubito.cli import output
 from dubito.cli.output import note, say, table
+from dubito.commands import build_command, repeat_command
 from dubito.errors import BotError, GameError, RunStopped, UsageError, describe_signal, one_line
 from dubito.experiment.experiment import describe_fake_models, player_labels
 from dubito.experiment.replay import count_lies_in_folder
 from dubito.experiment.run import RunResult
+from dubito.experiment.saved_config import continue_command
 from dubito.game import EXTRACTED_OUTCOMES, FALLBACK_OUTCOME
 from dubito.llm.prices import dollars
 from dubito.report import documents
@@ -229,6 +227,7 @@ def build_document(run: RunResult, report: Path | None) -> RunObject:
         finished=run.counts.finished,
         state="stopped" if stopped else "finished",
         stopped=stopped,
+        resume=continue_command(run.folder, experiment) if stopped else None,
         results_digest=run.results_digest if counted else None,
         verdict=describe_verdict(_relate(run), player_labels(experiment.kinds)) if counted else None,
         ranking=documents.players(run.tally, run.experiment.kinds, _relate(run), results, lies) if counted else [],
@@ -249,15 +248,19 @@ _AFTER_GAME_ERROR: Final = (
 )
 
 
-def exit_code(run: RunResult, command: str = "the same command") -> int:
-    """Return the exit code. If the run stopped, print why, what was saved and which command resumes it."""
+def exit_code(run: RunResult, command: str | None = None) -> int:
+    """Return the exit code. If the run stopped, print why, what was saved and which command resumes it.
+
+    That is `command`, or by default the one that continues the run from its folder.
+    """
     if run.failure is None and not run.interrupted:
         return 0
     why = f"stopped by {describe_signal(run.stop_signal)}" if run.failure is None else one_line(str(run.failure), 600)
     by_kind = {BotError: _AFTER_BOT_ERROR, GameError: _AFTER_GAME_ERROR}
-    next_step = by_kind.get(type(run.failure), f"{command} resumes the run")
+    resume = f"`{command or continue_command(run.folder, run.experiment) or repeat_command()}` resumes the run"
+    next_step = by_kind.get(type(run.failure), resume)
     if isinstance(run.failure, BotError) and run.experiment.kinds[run.failure.bot] == "agent":
-        next_step = f"{command} resumes the run"
+        next_step = resume
     note(f"dubito: {why}; {_describe_saved_games(run)}; {next_step}")
     return 128 + run.stop_signal if run.failure is None else 3
 
@@ -268,13 +271,15 @@ def _describe_saved_games(run: RunResult) -> str:
     return f"{run.counts}, in {run.folder}; you will not pay for these replies again"
 
 
-def print_next_steps(folder: Path, tables: bool, run: RunResult | None = None) -> None:
-    """Print the run folder and commands to see more of the run or, if `run` is given, to extend it."""
+def print_next_steps(folder: Path, tables: bool, run: RunResult) -> None:
+    """Print the run folder and commands to see more of the run or to extend it."""
     say(f"run folder: {folder}")
-    if run is not None and (games := _games_to_significance(run)) is not None:
-        say(f"to settle first place: run the same command with --games {games}")
+    games = _games_to_significance(run)
+    if games is not None and (longer := continue_command(folder, run.experiment, "--games", games)):
+        say(f"to settle first place: {longer}")
     if not tables:
-        say(f"to see more: {command_prefix()} report {quote(str(folder))} --open, or add --tables to the same command")
+        all_tables = continue_command(folder, run.experiment, "--tables")
+        say(f"to see more: {build_command('report', folder, '--open')}{f', or {all_tables}' if all_tables else ''}")
 
 
 def _games_to_significance(run: RunResult) -> int | None:
@@ -286,14 +291,3 @@ def _games_to_significance(run: RunResult) -> int | None:
         return None
     a_deal = run.experiment.games_per_deal
     return -(-(run.tally.games + more_games) // a_deal) * a_deal
-
-
-def command_prefix() -> str:
-    """Return how to call this program, as the user did, because its environment may not be activated."""
-    # uvx runs a command in an environment of uv's cache.
-    if "UV" in os.environ and "archive-v0" in Path(sys.prefix).parts:
-        return "uvx dubito"
-    path = Path(sys.argv[0])
-    if path.name != "dubito" or which("dubito") == str(path):
-        return "dubito"
-    return quote(str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path))

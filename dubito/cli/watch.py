@@ -24,6 +24,7 @@ from dubito.cli.options import (
 )
 from dubito.cli.output import make_voice, note, say
 from dubito.cli.share import errors_with_path, is_saved_game
+from dubito.commands import repeat_command
 from dubito.errors import DubitoError, RunStopped, UsageError, one_line
 from dubito.experiment.config import parse_config
 from dubito.experiment.experiment import describe_fake_models
@@ -138,7 +139,7 @@ def _play_and_print(watched: BotsGame, pace: float | None, show_hands: bool, sav
         with session.code:
             narrator.narrate(session)
     except Suspended as error:
-        raise RunStopped(f"the game is paused: {error}", hint="run the same command to continue") from None
+        raise RunStopped(f"the game is paused: {error}", hint=f"`{repeat_command()}` continues it") from None
     if save is not None:
         save_record(save, watched.game, watched.record(session))
 

@@ -39,6 +39,7 @@ from dubito.llm.price_list import (
 )
 from dubito.llm.prices import PICO, Price
 from dubito.llm.settings import (
+    HOUSE,
     ModelSettings,
     build_account,
     build_settings,
@@ -290,6 +291,25 @@ def _expand_short_form(entry: str, registry: Registry, server: Mapping[str, Any]
         unknown = describe_unknown_prompt(prompt, home, registry.game)
         raise UsageError(f"{unknown} (for a model with @ in its name, write `{long_form}` in a config)")
     return settings
+
+
+def model_words(settings: ModelSettings) -> list[str]:
+    """Return the words of a command that give a model these settings, except its prompt and fallback."""
+    server = settings.base_url or ""
+    kind = embedded_kind(server)
+    if kind == HOUSE and server != HOUSE:  # the built-in server with faults is an address like any other
+        kind = None
+    provider = kind or ("anthropic" if settings.api == "messages" else "openai")
+    words = ["--model", f"{provider}:{settings.model}"]
+    implied = dict(PROVIDERS[provider])
+    if not server or kind:  # the API of a server is always named
+        implied = {"api": "messages" if provider == "anthropic" else "responses", **implied}
+    skipped = {"model", "prompt", "fallback", *(["base_url"] if provider == kind else [])}
+    for key in (key for key in ModelSettings.model_fields if key not in skipped):
+        value, described = getattr(settings, key), ModelSettings.model_fields[key]
+        if value not in (None, implied.get(key, described.default)):
+            words += Setting(key, described).to_words(value)
+    return words
 
 
 def default_player(bot: Bot) -> PlayerSpec:

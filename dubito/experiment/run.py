@@ -60,6 +60,7 @@ class RunOptions:
     stop_signal: Callable[[], int] = lambda: signal.SIGINT  # returns the signal that set `stop`
     pool: WorkerPool | None = None  # plays chunks of hand-written bots instead of local processes
     seats: Mapping[str, "AgentSeat"] = field(default_factory=dict)  # seats of agents, by player
+    config: Mapping[str, Any] = field(default_factory=dict)  # stored in the folder, to continue the run
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,8 @@ def play(experiment: Experiment, folder: Path, options: RunOptions) -> RunResult
         games_kept = run_folder.count_kept_games(folder, manifest) or 0
         with run_folder.open_run(folder, manifest) as db:
             options.progress(count_games(db, experiment.first_game, experiment.games_per_deal).finished)
+            if options.config:
+                write_whole(folder / run_folder.CONFIG, run_folder.to_yaml(options.config))
             log = RunLog(folder)
             options.model_progress.connect_log(log)
             log("begins", games=experiment.games, kept=games_kept, offline=options.calls.offline)

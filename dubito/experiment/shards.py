@@ -209,6 +209,8 @@ def _write_run(folder: Path, shards: Sequence[Run]) -> None:
                 deque(db.outcomes(), maxlen=0)  # reading the outcomes checks their digests
             except RunStopped as error:
                 raise UsageError(str(error)) from None
+    if (config := first.folder / run_folder.CONFIG).is_file():
+        shutil.copyfile(config, folder / run_folder.CONFIG)
     sums = {"all": everything.to_json()}
     if complete.games:
         sums["complete"] = complete.to_json()

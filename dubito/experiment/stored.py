@@ -291,12 +291,27 @@ class Run:
             prompt = None
         if prompt is None:
             return Prompt(Path(name), stored, self.registry.game)
-        if prompt.digest != spec.prompt:
-            changed = sorted(
-                name for name in {*stored, *prompt.sources} if stored.get(name) != prompt.sources.get(name)
-            )
-            self.mismatches.append(f"{one_line(spec.name)}'s prompt has changed: {', '.join(changed)}")
+        if change := _prompt_change(spec, stored, prompt):
+            self.mismatches.append(change)
         return prompt
+
+    def changed_prompts(self) -> list[str]:
+        """Return the mismatches that concern prompts. Raises UsageError for a prompt that is missing now."""
+        from dubito.experiment.resolve import model_settings, model_specs
+        from dubito.llm.prompts import load_prompt
+
+        log, here = ModelLog(self.db), self.registry.working_directory
+        specs = model_specs(self.experiment, self.registry)
+        prompts = ((spec, load_prompt(model_settings(spec, self.registry).prompt, here, self.game)) for spec in specs)
+        return [change for spec, prompt in prompts if (change := _prompt_change(spec, log.prompt(spec.prompt), prompt))]
+
+
+def _prompt_change(spec: PlayerSpec, stored: Mapping[str, str], prompt: "Prompt") -> str | None:
+    """Describe how a player's prompt differs from the stored one, or return None if it is the same."""
+    if prompt.digest == spec.prompt:
+        return None
+    changed = sorted(name for name in {*stored, *prompt.sources} if stored.get(name) != prompt.sources.get(name))
+    return f"{one_line(spec.name)}'s prompt has changed: {', '.join(changed)}"
 
 
 def read_run(folder: Path, home: Path | None = None) -> Run:

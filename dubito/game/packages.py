@@ -91,6 +91,11 @@ def games_path() -> tuple[Path, ...]:
     return _games_path
 
 
+def games_path_words() -> list[str]:
+    """Return the words of a command that set the same `--games-path`."""
+    return [word for path in _games_path for word in ("--games-path", str(path))]
+
+
 def own_folder(name: str) -> Path:
     """Return Dubito's own `bots`, `prompts` or `examples` folder.
 

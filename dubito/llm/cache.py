@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 from typing import Any, Final
 
 import diskcache
 
+from dubito.commands import build_command
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.files import check_format
 from dubito.llm.request import RawReply, Request, canonical_json, compute_digest
@@ -386,10 +386,10 @@ class ReplyCache:
         return self._bad(key, "was changed or is damaged")
 
     def _bad(self, key: str, what: str) -> RunStopped:
-        where = "" if str(self.folder) == "cache" else f" --cache {quote(str(self.folder))}"
+        drop = build_command("cache", "drop", key[:_SHOWN_DIGITS], "--cache", self.folder)
         return RunStopped(
             f"entry {key} of the cache {self.folder} {what}",
-            hint=f"remove it with `dubito cache drop {key[:_SHOWN_DIGITS]}{where}` to have it requested again",
+            hint=f"remove it with `{drop}` to have it requested again",
         )
 
 

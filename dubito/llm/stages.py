@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from shlex import quote
 from threading import get_ident
 from typing import Final, cast
 
+from dubito.commands import build_command
 from dubito.errors import RunStopped
 from dubito.llm.budget import Budget
 from dubito.llm.cache import ReplyCache
@@ -181,13 +181,13 @@ class Offline:
             description = describe_non_reply(kind, protocol) if kind else "an error"
             raise AccountFault(
                 f"--offline: the cache has {description} instead of a reply for {attempt.place}",
-                hint="run once without --offline to ask again; `dubito cache drop --cause malformed --cache "
-                f"{quote(cache)}` removes it",
+                hint="run once without --offline to ask again; "
+                f"`{build_command('cache', 'drop', '--cause', 'malformed', '--cache', cache)}` removes it",
             )
         raise AccountFault(
             f"--offline: the cache has no reply for {attempt.place}",
             hint="run once without --offline, or use the --cache that has it; "
-            f"`dubito cache explain {place} --run {quote(run)} --cache {quote(cache)}` shows what this cache contains",
+            f"`{build_command('cache', 'explain', place, '--run', run, '--cache', cache)}` shows what it contains",
         )
 
 

@@ -194,6 +194,7 @@ class RunObject(Document):
     finished: int = Field(description="number of finished games; results count them in deal order")
     state: RunState
     stopped: str | None = Field(description="why the run stopped early")
+    resume: str | None = Field(description="the command that continues a stopped run")
     results_digest: str | None = Field(description="null if no game is counted")
     verdict: str | None = Field(description="the result in words; null if no game is counted")
     ranking: list[PlayerResult] = Field(description="all seats included, best player first")
@@ -239,6 +240,7 @@ class StatusObject(Document):
     awaited: list[AwaitedBatch] = []
     pairs: list[PairStatus] = []
     to_be_sent: int = Field(default=0, description="number of requests in the next batch")
+    resume: str | None = Field(default=None, description="the command that continues a stopped run")
 
 
 class ComparisonObject(Document, extra="allow"):

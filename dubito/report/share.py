@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from dubito.commands import build_command
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.stored import Run
 from dubito.game import Game
@@ -64,7 +65,7 @@ def page_of_file(path: Path, address: str, file_name: str) -> GamePage:
     """
     game, record = saved_record(path)
     story, warnings = _story_and_warnings(game, record, path)
-    proof = f"Verify this game with: dubito replay {file_name}"
+    proof = f"Verify this game with: {build_command('replay', file_name, program='dubito')}"
     title = page_title(f"Game {path.stem}", story["names"], story["winners"])
     return GamePage(address, title, _short_deal(game, record), story | {"opens": opening(story)[0]}, proof, warnings)
 

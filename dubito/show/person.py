@@ -5,22 +5,24 @@ change nothing.
 """
 
 import secrets
-import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
+from dubito.commands import build_command
 from dubito.errors import IllegalOutput, UsageError
 from dubito.files import describe_fault
 from dubito.game import Game, Player
 from dubito.game.find import DUBITO
+from dubito.game.packages import games_path_words
 from dubito.game.record import Strict, output_of
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
 from dubito.game.words import labels, load_words, person_sentences
 from dubito.seats.program import close_programs, end_programs
+from dubito.settings import Setting
 from dubito.show.lie_review import LieReview, review_lies
 from dubito.show.opponents import Opponents
 from dubito.show.session import Moment, Session, table_moves
@@ -66,12 +68,12 @@ class Setup(Strict):
 
     def replay_command(self, game: Game) -> str:
         """Return the command that deals the same cards in the terminal."""
-        flags = "" if game.name == DUBITO else f" --game {shlex.quote(game.name)}"
+        words = ["play", *self.bots, "--seed", self.seed, "--deal", self.deal, "--seat", self.seat]
+        words += [] if game.name == DUBITO else ["--game", game.name]
+        fields = type(game.rules()).model_fields
         for key, value in self.changed_rules(game).items():
-            flag = key.replace("_", "-")
-            switch = f" --{'' if value else 'no-'}{flag}"
-            flags += switch if isinstance(value, bool) else f" --{flag} {shlex.quote(str(value))}"
-        return f"dubito play {shlex.join(self.bots)} --seed {self.seed} --deal {self.deal} --seat {self.seat}{flags}"
+            words += Setting(key, fields[key]).to_words(value)
+        return build_command(*words, *games_path_words())
 
     def deal_game(self, game: Game) -> tuple[Any, DealStreams]:
         """Deal the game and return it with its random streams. Raises UsageError."""

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import yaml
 
+from dubito.commands import build_command
 from dubito.errors import RunStopped, UsageError, find_similar, one_line
 from dubito.files import MissingFile, UnreadableFile, check_format, check_is_file, read_yaml, write_whole
 from dubito.store.lock import LOCK, draft_folder
@@ -25,6 +26,7 @@ from dubito.store.run_db import FORMAT, RunDb, open_readonly
 
 MANIFEST: Final = "manifest.yaml"
 RESULTS: Final = "all_games.yaml"
+CONFIG: Final = "config.yaml"  # how the run was started; not part of an export
 DATABASE: Final = "run.db"
 _NOT_SET: Final = "not set"
 _KEY_NAME: Final = "api_key_env"
@@ -341,11 +343,21 @@ def last_written(folder: Path) -> float:
 
 
 def latest_run(root: Path) -> Path:
-    """Return the most recently written run. Raises UsageError if there are no runs."""
+    """Return the most recently written run that is not a part of a rating. Raises UsageError if there are none."""
     folders = [folder for folder in run_folders(root) if (folder / DATABASE).exists()]
-    if not folders:
+    latest = next((folder for folder in folders if not _is_part_of_rating(folder)), None)
+    if latest is None and folders:
+        raise UsageError(f"{one_line(str(root))} has only parts of ratings", hint=f"name one, such as {folders[0]}")
+    if latest is None:
         raise UsageError(f"no runs in {one_line(str(root))} yet: start one with `dubito demo` or `dubito run CONFIG`")
-    return folders[0]
+    return latest
+
+
+def _is_part_of_rating(folder: Path) -> bool:
+    try:
+        return "book" in load_manifest(folder)["identity"]
+    except UsageError:
+        return False
 
 
 def missing_run_error(path: Path, root: Path, hint: str = "") -> UsageError:
@@ -355,5 +367,5 @@ def missing_run_error(path: Path, root: Path, hint: str = "") -> UsageError:
     if similar is not None:
         hint = f"did you mean {one_line(str(known[similar]))}?"
     elif not hint:
-        hint = f"list the runs with `dubito status {root}`" if known else f"no runs in {root} either"
+        hint = f"list the runs with `{build_command('status', root)}`" if known else f"no runs in {root} either"
     return UsageError(f"{one_line(str(path))} does not exist: {hint}")

@@ -11,26 +11,28 @@ from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from shlex import quote
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import yaml
 from pydantic import ConfigDict, ValidationError
 
+from dubito.commands import build_command
 from dubito.errors import DubitoError, RunStopped, UsageError, one_line
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.resolve import CallOptions
+from dubito.experiment.resolve import CallOptions, model_words
 from dubito.files import CheckedModel, check_format, read_text
-from dubito.game.find import find_game
+from dubito.game import Game
+from dubito.game.find import DUBITO, find_game
+from dubito.game.packages import games_path_words
 from dubito.llm.cache import CacheEntry, ReplyCache
 from dubito.llm.prompts import load_prompt
 from dubito.llm.recording import differing_parts, find_nearest
 from dubito.llm.request import RawReply, Request, canonical_json
-from dubito.llm.settings import ModelSettings, build_account, embedded_kind
+from dubito.llm.settings import ModelSettings, build_account
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
-from dubito.workshop.recordings import RecordedPosition, parse_position, write_files
+from dubito.workshop.recordings import RecordedPosition, parse_position, read_folder, write_files
 from dubito.workshop.trial import ScoreRow, Trial, TrialEntry, TrialOptions, find_provenance, run_trial, score_rows
 
 FORMAT: Final = 1
@@ -52,9 +54,10 @@ class _Description(CheckedModel):
     format: int
     game: str
     prompt: str
-    model: str  # the value for `--model` that records it again
     settings: dict[str, Any]
     positions: list[dict[str, Any]]
+    # The folder of the positions: null for the game's own, empty if they come from a run.
+    positions_from: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,26 +65,40 @@ class Cassette:
     """The replies of a model to one prompt at some positions."""
 
     prompt: str
-    model: str
     settings: ModelSettings
     positions: Mapping[str, RecordedPosition]
     replies: Sequence[CacheEntry]
+    positions_from: str | None = None
+
+    @property
+    def game(self) -> Game:
+        (game,) = {one.game for one in self.positions.values()}
+        return game
+
+    def record_command(self, prompt: str, file: Path) -> str:
+        """Return the command that records this cassette again, with the same model, server, game and positions."""
+        model, flags = (words := model_words(self.settings))[:2], words[2:]
+        words = ["prompts", "test", prompt, *model, "--record", str(file), *flags]
+        if self.game.name != DUBITO:
+            words += ["--game", self.game.name]
+        if self.positions_from is not None:
+            words += ["--positions", self.positions_from if Path(self.positions_from or file).is_dir() else str(file)]
+        return build_command(*words, *games_path_words())
 
 
 def save_cassette(cassette: Cassette, file: Path) -> None:
     """Write a cassette. Raises UsageError if it has no replies or the file cannot be written."""
     if not cassette.replies:
         raise UsageError(f"no replies to write to {one_line(str(file))} because every question failed")
-    (game,) = {one.game.name for one in cassette.positions.values()}
     content = {
         "version": _VCRPY_FORMAT,
         "dubito": {
             "format": FORMAT,
-            "game": game,
+            "game": cassette.game.name,
             "prompt": cassette.prompt,
-            "model": cassette.model,
             "settings": cassette.settings.model_dump(exclude_defaults=True),
             "positions": [json.loads(one.text) for one in cassette.positions.values()],
+            "positions_from": cassette.positions_from,
         },
         "interactions": [_to_interaction(one) for one in cassette.replies],
     }
@@ -111,15 +128,26 @@ def load_cassette(file: Path, home: Path) -> Cassette:
     game = find_game(described.game, home)
     positions = [parse_position(json.dumps(one), game) for one in described.positions]
     named = {one.file_name: one for one in positions}
-    return Cassette(described.prompt, described.model, settings, named, replies)
+    return Cassette(described.prompt, settings, named, replies, described.positions_from)
 
 
-def record_trial(entry: TrialEntry, trial: Trial, model: str) -> Cassette:
+def read_positions(path: Path, game: Game, home: Path) -> dict[str, RecordedPosition]:
+    """Read the positions of a folder or of a cassette. Raises UsageError."""
+    if not path.is_file():
+        return read_folder(path, game)
+    cassette = load_cassette(path, home)
+    if cassette.game.name != game.name:
+        raise UsageError(f"the positions in {one_line(str(path))} are of {cassette.game.name}, not of {game.name}")
+    return dict(cassette.positions)
+
+
+def record_trial(entry: TrialEntry, trial: Trial, positions_from: Path | None) -> Cassette:
     """Return the replies of a trial with one prompt. Positions without an answer from the model are omitted."""
     with RunDb.open(trial.folder / "run.db") as db:
         answers = ((number, answer.recorded) for number, answer in enumerate(trial.answers[0]))
         positions, replies = _collect(ModelLog(db), entry.name, answers, len(trial.answers[0]))
-    return Cassette(entry.name, model, entry.settings, positions, replies)
+    folder = None if positions_from is None else str(positions_from)
+    return Cassette(entry.name, entry.settings, positions, replies, folder)
 
 
 def record_run(
@@ -127,8 +155,7 @@ def record_run(
 ) -> Cassette:
     """Return a model player's stored replies at up to `count` of these positions of a run."""
     positions, replies = _collect(log, player, ((find_provenance(one).game, one) for one in recorded), count)
-    provider = embedded_kind(settings.base_url or "") or ("anthropic" if settings.api == "messages" else "openai")
-    return Cassette(settings.prompt, f"{provider}:{settings.model}", settings, positions, replies)
+    return Cassette(settings.prompt, settings, positions, replies, positions_from="")
 
 
 def _collect(
@@ -167,8 +194,7 @@ def play_cassette(cassette: Cassette, entry: TrialEntry, options: TrialOptions, 
                 raise
             raise PromptChanged(
                 f"{one_line(str(file), 200)} has no reply to a request of {one_line(entry.name)}: {difference}",
-                hint=f"if the change is intended, record it again: dubito prompts test {quote(entry.name)} "
-                f"--model {quote(cassette.model)} --record {quote(str(file))}",
+                hint=f"if the change is intended, record it again: {cassette.record_command(entry.name, file)}",
             ) from None
 
 
@@ -186,8 +212,7 @@ def score_prompt(name: str, file: Path, home: Path) -> ScoreRow:
 
 def load_entry(cassette: Cassette, name: str, home: Path) -> TrialEntry:
     """Return a prompt with a cassette's settings."""
-    (game,) = {one.game for one in cassette.positions.values()}
-    return TrialEntry(name, load_prompt(name, home, game).for_api(cassette.settings.api), cassette.settings)
+    return TrialEntry(name, load_prompt(name, home, cassette.game).for_api(cassette.settings.api), cassette.settings)
 
 
 def _fill(folder: Path, cassette: Cassette) -> None:

@@ -5,6 +5,7 @@ from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 
+from dubito.commands import build_command
 from dubito.errors import DubitoError
 from dubito.files import read_text
 from dubito.game import Game, Position
@@ -80,7 +81,9 @@ def _check_golden(file: Path, text: str) -> None:
     golden = read_text(file)
     if golden != text:
         lines = "\n".join(unified_diff(golden, text, str(file), "the prompt now"))
-        raise CheckFailed(f"{lines}\n\nif this is intended, run dubito prompts golden {file.parent.parent}")
+        raise CheckFailed(
+            f"{lines}\n\nif this is intended, run {build_command('prompts', 'golden', file.parent.parent)}"
+        )
 
 
 def _raise_if_faulty(fault: str | None) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dubito.cli.summary import command_prefix
+from dubito.commands import called_program
 from dubito.experiment.stored import open_recorded_run
 from dubito.games.dubito.engine import RESULTS
 from dubito.stats.tally import unpack_outcome
@@ -90,7 +90,7 @@ def test_a_run_prints_its_ranking_and_keeps_it_on_disk(shell: Shell) -> None:
     assert "turns per game: " in said.out
     assert "run folder: mine" in said.out
     files = sorted(path.name for path in Path("mine").iterdir())
-    assert files == ["all_games.yaml", "lock", "manifest.yaml", "run.db", "run.log"]
+    assert files == ["all_games.yaml", "config.yaml", "lock", "manifest.yaml", "run.db", "run.log"]
     assert len(digest(said)) == 64
 
 
@@ -136,7 +136,7 @@ def test_progress_is_plain_lines_in_a_log_and_absent_if_quiet(shell: Shell) -> N
 def test_tie_suggests_how_to_continue(shell: Shell) -> None:
     words = ("run", *FIELD, "--contenders", "ClaudeBot,StefaBot", "--quiet", "--no-report")
     said = shell(*words, "--games", "40").out
-    (more,) = re.findall(r"^to settle first place: run the same command with --games (\d+)$", said, re.MULTILINE)
+    (more,) = re.findall(r"^to settle first place: dubito run runs/run-\w+ --games (\d+)$", said, re.MULTILINE)
     assert int(more) % 2 == 0
     assert int(more) > 40
     assert "to settle first place" not in shell(*words, "--stop", "within=30,most=60").out
@@ -313,13 +313,13 @@ def test_a_run_ends_in_twelve_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert max(map(len, lines)) <= 80
     assert lines[0].startswith("No significant difference among ")
     assert "12 games; the best 5 of 11" in lines[:4]
-    assert lines[-2:] == ["run folder: r", "to see more: dubito report r --open, or add --tables to the same command"]
+    assert lines[-2:] == ["run folder: r", "to see more: dubito report r --open, or dubito run r --tables"]
     assert any(line.startswith("report: r/report/") for line in lines)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [str(tmp_path / ".venv/bin/dubito")])
-    assert command_prefix() == ".venv/bin/dubito"
+    assert called_program() == ".venv/bin/dubito"
     monkeypatch.setenv("PATH", str(tmp_path / ".venv/bin"))
     script = tmp_path / ".venv/bin/dubito"
     script.parent.mkdir(parents=True)
     script.touch(0o755)
-    assert command_prefix() == "dubito"
+    assert called_program() == "dubito"

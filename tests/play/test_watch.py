@@ -164,7 +164,7 @@ def test_models_words_stay_in_quotes() -> None:
     assert told == 'ada: What? "Yes. eve: \\"No.\\""'
 
 
-@pytest.mark.parametrize(("status", "words"), [(401, "SOME_KEY"), (503, "run the same command to continue")])
+@pytest.mark.parametrize(("status", "words"), [(401, "SOME_KEY"), (503, "continues it")])
 def test_unreachable_model_ends_the_game_with_one_sentence(
     status: int, words: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:

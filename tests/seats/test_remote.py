@@ -135,7 +135,7 @@ def test_silent_agent_stops_run_which_resumes_without_earlier_questions(
     assert result.code == 3
     assert "dubito: agent (seat" in result.err
     assert "it did not answer within 2 s" in result.err
-    assert "the same command resumes the run" in result.err
+    assert "`dubito seat run` resumes the run" in result.err
     first = list[dict[str, Any]]()
 
     def resume(connection: Connection) -> None:

@@ -106,7 +106,8 @@ def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
     assert said.code == 3
     assert said.err == (
         "dubito: the budget is used up: 3 of 3 calls spent, and the next call needs up to 1; raise `budget.calls`; "
-        "the answers so far are saved in r; run the same command to resume\n"
+        "the answers so far are saved in r; `dubito prompts test plain --model house:house-sharp --quiet --budget "
+        "calls=3 --positions own --output r` resumes\n"
     )
     assert shell("prompts", "test", "plain", *HOUSE, *own).out.splitlines()[-3].startswith("calls: 3,")
 

@@ -3,12 +3,12 @@
 The pages only depend on the submissions, and not on the time or the machine.
 """
 
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urlsplit
 
+from dubito.commands import build_command
 from dubito.errors import one_line
 from dubito.experiment.compare import compare_runs
 from dubito.experiment.experiment import PlayerSpec, describe_fake_models, kind_of_player, player_labels
@@ -164,12 +164,17 @@ def report_path(run: VerifiedRun) -> str:
     return f"runs/{run.key}"
 
 
+def _command_with(name: str, file: str, *flags: str) -> str:
+    """Return a command for a downloaded file."""
+    return build_command(name, one_line(file.rpartition("/")[2], 120), *flags, program="dubito")
+
+
 def choose_games(run: VerifiedRun) -> GameChoice:
     """Choose the first games of a run for the report's game pages."""
     first, count = run.run.planned.first_game, run.run.game_count
     shown = min(count, _MAX_SHOWN_GAMES)
-    file = shlex.quote(one_line(run.file.rpartition("/")[2]))
-    why = f"The first {shown:,} of {count:,} games. For all of them: dubito report {file} --games all"
+    command = _command_with("report", run.file, "--games", "all")
+    why = f"The first {shown:,} of {count:,} games. For all of them: {command}"
     return GameChoice([*range(first, first + shown)], why)
 
 
@@ -319,14 +324,13 @@ def _build_table(board: _Board) -> ResultTable:
 
 
 def _check_instructions(file: str, digest: str = "") -> list[Block]:
-    name = shlex.quote(one_line(file.rpartition("/")[2], 120))
     expected = f"identical: ...\nresults digest: {digest}" if digest else "identical: ..., and the row's results digest"
     return [
         Paragraph(
             "Download the submission and replay it in a clone of Dubito. No key, network or model is needed. The "
             "command replays every game and prints the results digest, or the first difference."
         ),
-        Verbatim("Run", f"dubito replay {name}"),
+        Verbatim("Run", _command_with("replay", file)),
         Verbatim("Expected output", expected),
     ]
 
@@ -518,8 +522,7 @@ def _page_of_games(board: _Board, row: _Row) -> Page:
         [f"{one.game}", deal, one.size, one.seat, one.result, one.length] for (deal, _), one in games.items()
     ]
     links = [one.page for one in games.values()]
-    file = shlex.quote(one_line(row.submission.file.rpartition("/")[2], 120))
-    notes = [f"To see a game turn by turn: dubito replay {file} --game K"]
+    notes = [f"To see a game turn by turn: {_command_with('replay', row.submission.file, '--game', 'K')}"]
     notes += [f"The first {_MAX_LISTED_GAMES:,} games."] if len(cells) == _MAX_LISTED_GAMES else []
     key = f"{row.submission.key}-{row.place}-games"
     table = ResultTable(key, f"Games of {one_line(row.name)}", columns, cells, notes, links)

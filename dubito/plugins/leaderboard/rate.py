@@ -11,11 +11,13 @@ from dubito.cli.options import SPENDING, config_options, games_path_option, json
 from dubito.cli.output import note, print_document, say, table
 from dubito.cli.run import play_with_progress, print_warnings
 from dubito.cli.summary import exit_code
+from dubito.commands import build_command, repeat_command, typed_words
 from dubito.errors import join_names, one_line
 from dubito.experiment.config import parse_config
 from dubito.experiment.experiment import BookPart, Experiment, PartName, PlayerSpec, describe_fake_models
 from dubito.experiment.resolve import CallOptions, call_options, check_cache, check_models, parse_player, resolve
 from dubito.experiment.run import RunResult, find_finished_run
+from dubito.experiment.saved_config import command_to_store
 from dubito.experiment.stored import open_recorded_run
 from dubito.game import Measure
 from dubito.game.find import Registry, find_bots
@@ -61,13 +63,13 @@ def rate(rated: str, book: str, output: Path | None, quiet: bool, as_json: bool,
     experiment = player.experiment("field")[0]
     folder = output or Path("runs") / f"rate-{player.named.name}-{experiment.digest()}"
     field = player.play_part("field", folder, quiet)
-    if code := exit_code(field):
+    if code := exit_code(field, repeat_command()):
         return code
     with open_recorded_run(folder / "field") as run:
         worst = mean_beside_worst([*rated_games(run)], run.names, run.game.results.measures[0])
         spent, entries = run.spent, exploiter_entries(run, player.named.book.exploiters)
     exploiters = player.play_part("exploiters", folder, quiet, entries, spent)
-    if code := exit_code(exploiters):
+    if code := exit_code(exploiters, repeat_command()):
         return code
     rating = _Rating(
         player,
@@ -124,7 +126,8 @@ class _BookPlayer:
         if warning := check_cache(experiment, self.registry, calls):
             note(warning)
         calls = replace(calls, caps=calls.caps.subtract(spent) if spent else calls.caps)
-        return play_with_progress(experiment, self.registry, into, calls, workers=self.workers, quiet=quiet)
+        stored = command_to_store(*typed_words())
+        return play_with_progress(experiment, self.registry, into, calls, stored, workers=self.workers, quiet=quiet)
 
 
 def _load_book_player(named: NamedBook, rated: str, given: Mapping[str, Any]) -> _BookPlayer:
@@ -199,7 +202,8 @@ def _print_rating(rating: _Rating) -> None:
         basis = f"from {rating.draws} draws of each situation" if rating.draws else "exact"
         say(f"a best response wins {rating.exact:+.3f} ({basis})")
     elif hasattr(rating.field.game.module("workshop"), "engine"):
-        say(f"to compute what a best response wins: dubito policy {name} --game {rating.field.game.name}")
+        command = build_command("policy", rating.player.spec.name, "--game", rating.field.game.name)
+        say(f"to compute what a best response wins: {command}")
     use = rating.use
     if use.decisions:
         cost = "" if use.usd is None else f", ${use.usd:.4f}"

@@ -4,7 +4,6 @@
 `qualify` test a bot before it enters.
 """
 
-import shlex
 import shutil
 import tempfile
 import time
@@ -17,6 +16,7 @@ import click
 
 from dubito.cli.main import LazyListing
 from dubito.cli.output import GamesProgress, note, say, show, table
+from dubito.commands import build_command
 from dubito.errors import one_line
 
 if TYPE_CHECKING:
@@ -61,11 +61,9 @@ def play(config: Path, quiet: bool, **flags: Any) -> int:
         note(f"note: {sentence}")
     with GamesProgress(total, quiet, time.monotonic, unit="matches") as progress:
         tournament.play_tournament(plan, folder, note, progress)
-    from dubito.cli.summary import command_prefix
-
     code = _print_result(folder, tables=False)
     say(f"tournament: {folder}")
-    say(f"scores, ballots and rounds: {command_prefix()} tournament rank {shlex.quote(str(folder))}")
+    say(f"scores, ballots and rounds: {build_command('tournament', 'rank', folder)}")
     return code
 
 
