@@ -1,7 +1,6 @@
-"""A starting point: copy this file to bots/manual/my_bot.py and change the answers.
+"""A bot for Dubito: change the answers.
 
-The class is named after its file (my_bot.py, MyBot). Files that start with _ are ignored. See
-docs/writing-a-bot.md.
+The class is named after its file (my_bot.py, MyBot). docs/writing-a-bot.md explains what it is asked.
 """
 
 from bots.base import BotBase

@@ -158,7 +158,7 @@ _COMMANDS: Final[Mapping[str, Command]] = {
     **_core("Run", merge="merge:merge", seat="seat:seat"),
     **_core("Results", report="report:report", compare="merge:compare", replay="replay:replay", export="export:export"),
     **_core("Write", bots="lists:bots", games="lists:games", prompts="prompts:prompts"),
-    **_core("Write", examples="examples:examples"),
+    **_core("Write", new="new:new", examples="examples:examples"),
     **_core("Models", cache="cache:cache", house="lists:house", models="models:models"),
     **_core("Plugins", plugins="plugins:plugins", completion="completion:completion"),
 }

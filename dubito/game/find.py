@@ -458,6 +458,12 @@ def _bot_folders(game: Game, own: Path, working_directory: Path) -> Iterator[tup
         yield from ((kind, package.folder / "bots" / kind) for kind in KINDS)
 
 
+def manual_folders(game: Game, working_directory: Path) -> list[Path]:
+    """Return the folders with a game's hand-written bots, Dubito's own first."""
+    own = _set_bots_package()
+    return [folder for kind, folder in _bot_folders(game, own, working_directory) if kind == "manual"]
+
+
 def _files(folders: Iterable[tuple[BotKind, Path]]) -> Iterator[tuple[BotKind, Path]]:
     seen = set()
     for kind, folder in folders:

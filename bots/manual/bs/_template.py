@@ -1,7 +1,6 @@
-"""A starting point for BS: copy this file to bots/manual/bs/my_bot.py and change the answers.
+"""A bot for BS: change its answers.
 
-The class is named after its file (my_bot.py, MyBot). Files that start with _ are ignored. See
-docs/writing-a-bs-bot.md.
+The class is named after its file (my_bot.py, MyBot). docs/writing-a-bs-bot.md explains what it is asked.
 """
 
 from collections.abc import Sequence

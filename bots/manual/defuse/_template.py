@@ -1,6 +1,6 @@
-"""A starting point for draw and defuse: copy this file to bots/manual/defuse/my_bot.py and change it.
+"""A bot for draw and defuse: change its answers.
 
-The class is named after its file (my_bot.py, MyBot). Files that start with _ are ignored. See docs/defuse.md.
+The class is named after its file (my_bot.py, MyBot). docs/defuse.md explains the game.
 """
 
 from collections.abc import Generator

@@ -1,6 +1,6 @@
-"""A starting point for OpenSpiel's games: copy it to bots/manual/openspiel/my_bot.py and change it.
+"""A bot for OpenSpiel's games: change its answers.
 
-The class is named after its file (my_bot.py, MyBot). Files that start with _ are ignored.
+The class is named after its file (my_bot.py, MyBot).
 """
 
 from dubito.plugins.openspiel.bot import OpenSpielBot
