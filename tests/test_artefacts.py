@@ -43,9 +43,11 @@ def test_installed_artefact_does_what_a_newcomer_tries(kind: str, tmp_path: Path
     with subtests.test("demo"):
         assert "Identical: both runs have the same results digest." in command(here, dubito, "demo")
     with subtests.test("a bot of one's own"):
-        (here / "bots" / "manual").mkdir(parents=True)
-        (here / "bots" / "manual" / "my_bot.py").write_text(OWN_BOT)
-        assert "\nMyBot " in command(here, dubito, "run", "--bots", "MyBot,StefaBot,ClaudeBot", "--games", "20")
+        command(here, dubito, "new", "bot", "MyBot")
+        (here / "bots" / "manual" / "honest.py").write_text(OWN_BOT)
+        said = command(here, dubito, "run", "--bots", "MyBot,Honest,ClaudeBot", "--games", "20")
+        assert "\nMyBot " in said
+        assert "\nHonest " in said
     with subtests.test("a game of one's own"):
         command(here, dubito, "examples", "copy", "games")
         kuhn = ("--games-path", "games/kuhn", "--game", "kuhn")

@@ -15,9 +15,9 @@ REPO = Path(__file__).resolve().parent.parent
 DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 BUDGETS: Final = {
     "bots": 960,
-    "dubito": 935,
-    "dubito/cli": 4140,
-    "dubito/experiment": 3830,
+    "dubito": 940,
+    "dubito/cli": 4170,
+    "dubito/experiment": 3860,
     "dubito/game": 2079,
     "dubito/games": 0,
     "dubito/games/bs": 1320,
@@ -41,7 +41,7 @@ BUDGETS: Final = {
     "dubito/store": 1475,
     "dubito/web": 1220,
     "dubito/workshop": 3599,  # includes the checks of a server, `dubito models check`
-    "tests": 43555,
+    "tests": 43700,
 }
 
 

@@ -76,7 +76,7 @@ def test_every_bot_in_the_guide_plays(tmp_path: Path, source: str) -> None:
 
 
 def test_the_guide_shows_the_three_ways_of_r28() -> None:
-    assert [name_of(source) for source in bots_and_tests()[0]] == ["MyBot", "Whole"]
+    assert [name_of(source) for source in bots_and_tests()[0]] == ["Honest", "Whole"]
     assert name_of(CAREFUL) == "Careful"
 
 
@@ -96,8 +96,7 @@ def test_the_template_answers_three_nodes_and_its_setting_counts(tmp_path: Path)
 
 @pytest.fixture
 def workshop(shell: Shell) -> Shell:
-    """Set up the folder that the guide assumes, with the template and the config that it tells the reader to save."""
-    shell.bot("_template.py", TEMPLATE)
+    """Set up the folder that the guide assumes, with the config that it tells the reader to save."""
     (config,) = blocks("yaml")
     (shell.folder / "mine.yaml").write_text(config)
     return shell
@@ -117,10 +116,9 @@ def line_of_shell(line: str, shell: Shell) -> str:
 
 def test_the_ten_minutes_work_line_by_line(workshop: Shell) -> None:
     lines = blocks("sh")[0].replace("--games 2000", "--games 100")
-    copied, listed, game, ranking = (line_of_shell(line, workshop) for line in lines.splitlines())
-    assert copied == ""
-    assert "MyBot" in listed
-    assert "broken" not in listed
+    written, checked, game, ranking = (line_of_shell(line, workshop) for line in lines.splitlines())
+    assert written.startswith("written: bots/manual/my_bot.py\n")
+    assert checked.startswith("MyBot passed all checks in ")
     assert game.startswith("The cards are dealt: MyBot holds 18, StefaBot holds 18, ClaudeBot holds 18.")
     assert "[MyBot holds" in game
     assert re.search(r"^MyBot ", ranking, re.MULTILINE)
@@ -128,14 +126,14 @@ def test_the_ten_minutes_work_line_by_line(workshop: Shell) -> None:
 
 @pytest.mark.at_length
 def test_two_versions_compare_as_the_guide_shows(workshop: Shell) -> None:
-    line_of_shell("cp bots/manual/_template.py bots/manual/my_bot.py", workshop)
+    line_of_shell("dubito new bot MyBot", workshop)
     _, lines, _ = blocks("sh")
     _, shown = blocks("text")
     assert shown in [line_of_shell(line, workshop) for line in lines.splitlines()][-1]
 
 
 def test_a_bots_own_tests_pass_as_the_guide_shows(workshop: Shell) -> None:
-    line_of_shell("cp bots/manual/_template.py bots/manual/my_bot.py", workshop)
+    line_of_shell("dubito new bot MyBot", workshop)
     (source,) = bots_and_tests()[1]
     (workshop.folder / "test_my_bot.py").write_text(source)
     said = line_of_shell(blocks("sh")[-1].strip(), workshop)
@@ -143,7 +141,7 @@ def test_a_bots_own_tests_pass_as_the_guide_shows(workshop: Shell) -> None:
 
 
 def test_the_config_gives_the_twin_its_setting(workshop: Shell) -> None:
-    line_of_shell("cp bots/manual/_template.py bots/manual/my_bot.py", workshop)
+    line_of_shell("dubito new bot MyBot", workshop)
     config = yaml.safe_load((workshop.folder / "mine.yaml").read_text())
     (twin,) = [entry for entry in config["bots"] if isinstance(entry, dict)]
     assert (twin.pop("bot"), twin.pop("name")) == ("MyBot", "Bold")

@@ -22,7 +22,8 @@ value on the scale of the game's measure; money is in dollars. `?` marks values 
 `{...}` an object keyed by name. A *kind* is "model", "fake model", "program", "agent", "hand-written" or "person".
 
 ```sh
-dubito run examples/models.yaml --json > result.json
+dubito examples copy models.yaml
+dubito run models.yaml --json > result.json
 dubito status runs --json | jq -r '.runs[] | select(.state == "stopped") | .folder'
 python -m dubito.report.documents > output.schema.json    # all of this as a JSON Schema
 ```

@@ -56,7 +56,7 @@ def test_every_bot_in_the_guide_plays(tmp_path: Path, source: str) -> None:
 
 def test_the_guide_shows_a_first_bot_and_one_that_remembers() -> None:
     first, shown = blocks("python")
-    assert name_of(first) == "MyBot"
+    assert name_of(first) == "Honest"
     assert shown.removeprefix("# examples/bots/memory.py\n") in MEMORY
 
 
@@ -86,10 +86,9 @@ def test_memory_bot_notices_caught_players(tmp_path: Path) -> None:
 def test_the_ten_minutes_work_line_by_line(here: Shell) -> None:
     lines, game, *_ = blocks("sh")
     lines = lines.replace("--games 2000", "--games 100")
-    copied, listed, ranking = (line_of_shell(line, here) for line in lines.splitlines())
-    assert copied == ""
-    assert "MyBot" in listed
-    assert "broken" not in listed
+    written, checked, ranking = (line_of_shell(line, here) for line in lines.splitlines())
+    assert written.startswith("written: bots/manual/bs/my_bot.py\n")
+    assert checked.startswith("MyBot passed all checks in ")
     assert re.search(r"^MyBot ", ranking, re.MULTILINE)
     told = line_of_shell(game.strip(), here)
     assert told.startswith("The cards are dealt: MyBot holds 13")
@@ -120,11 +119,11 @@ def test_every_method_and_field_is_explained_and_no_other() -> None:
 def test_mistake_is_reported_as_in_the_guide(shell: Shell) -> None:
     empty = blocks("python")[0].replace("return self.cards.of(number) or self.cards.first(1)", "return []")
     (shell.folder / FOLDER).mkdir(parents=True)
-    (shell.folder / FOLDER / "my_bot.py").write_text(empty)
-    pool = ("--game", "bs", "--bots", "MyBot,ConMan,Player1,Player3", "--games", "4", "--workers", "1")
+    (shell.folder / FOLDER / "honest.py").write_text(empty)
+    pool = ("--game", "bs", "--bots", "Honest,ConMan,Player1,Player3", "--games", "4", "--workers", "1")
     line = ("run", *pool, "--quiet", "--on-bot-error")
     for how in ("fallback", "forfeit"):
-        assert re.search(r"^MyBot ", shell(*line, how).out, re.MULTILINE)
+        assert re.search(r"^Honest ", shell(*line, how).out, re.MULTILINE)
     stopped = shell(*line, "stop")
     assert stopped.code == 3
-    assert re.search(r"MyBot.*nothing was played; play at least one card", stopped.err)
+    assert re.search(r"Honest.*nothing was played; play at least one card", stopped.err)
