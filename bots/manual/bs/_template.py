@@ -1,6 +1,6 @@
 """A bot for BS: change its answers.
 
-The class is named after its file (my_bot.py, MyBot). docs/writing-a-bs-bot.md explains what it is asked.
+It is known by the name of its class. docs/writing-a-bs-bot.md explains what it is asked.
 """
 
 from collections.abc import Sequence

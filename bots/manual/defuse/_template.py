@@ -1,6 +1,6 @@
 """A bot for draw and defuse: change its answers.
 
-The class is named after its file (my_bot.py, MyBot). docs/defuse.md explains the game.
+It is known by the name of its class. docs/defuse.md explains the game.
 """
 
 from collections.abc import Generator

@@ -1,6 +1,6 @@
 """A bot for OpenSpiel's games: change its answers.
 
-The class is named after its file (my_bot.py, MyBot).
+It is known by the name of its class.
 """
 
 from dubito.plugins.openspiel.bot import OpenSpielBot
