@@ -53,17 +53,26 @@ SERVERS: Final = ("house", "web", "seat")
 
 @dataclass(frozen=True)
 class Block:
-    page: Path
+    start: int  # where it begins in its page
     needs: str
     commands: list[str] = field(default_factory=list)
 
 
 def blocks_of(page: Path) -> list[Block]:
     found = []
-    for needs, text in BLOCK.findall(page.read_text()):
-        lines = text.replace("\\\n", " ").splitlines()
-        found.append(Block(page, needs, [line for line in lines if line.strip()]))
+    for block in BLOCK.finditer(page.read_text()):
+        lines = block[2].replace("\\\n", " ").splitlines()
+        found.append(Block(block.start(), block[1] or "", [line for line in lines if line.strip()]))
     return found
+
+
+def save_files(page: Path, end: int, folder: Path) -> None:
+    """Save the files that a page tells the reader to save up to a place, unless a command has written them."""
+    text = page.read_text()[:end]
+    for path, content in [*SAVED.findall(text), *NAMED.findall(text)]:
+        if not (file := folder / path).exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(content)
 
 
 EVERY: Final = {page: blocks for page in PAGES if (blocks := blocks_of(page))}
@@ -109,6 +118,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(pip, check=True, cwd=folder)
     (site,) = (folder / "venv" / "lib").glob("python*/site-packages")
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    (script := folder / "venv" / "bin" / "pytest").write_text('#!/bin/sh\nexec python -m pytest "$@"\n')
+    script.chmod(0o755)
     return folder / "venv"
 
 
@@ -199,7 +210,7 @@ def reader(tmp_path: Path, wheel: Path) -> Iterator[Reader]:
 def fill_in(page: Path, line: str, folder: Path, kept: Path) -> str:
     """Replace the names in capitals that a command has. What they stand for is only there if it is named."""
     local = "--base-url http" in line
-    line = line.replace("openai:MODEL", f"{'openai' if local else 'house'}:house-sharp")
+    line = line.replace("openai:MODEL", f"{'openai' if local else 'house'}:house-random")
     config = "bots" if page.name in OF_BOTS else "models"
     have = {
         "RUN": ("kept/run", "runs/RUN"),
@@ -219,14 +230,9 @@ def fill_in(page: Path, line: str, folder: Path, kept: Path) -> str:
 @pytest.mark.at_length
 @pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: page.stem)
 def test_page_works_when_it_is_pasted_from_top_to_bottom(page: Path, reader: Reader, kept: Path) -> None:
-    text = page.read_text()
-    for path, content in [*SAVED.findall(text), *NAMED.findall(text)]:
-        file = reader.folder / path
-        if not file.exists() and path.rpartition(".")[2] != "sh":
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(content)
     if page.name == "servers.md":
         reader.serve("dubito house")
     for block in EVERY[page]:
+        save_files(page, block.start, reader.folder)
         for line in [] if block.needs else block.commands:
             reader.paste(fill_in(page, line, reader.folder, kept))
