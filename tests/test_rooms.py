@@ -17,7 +17,7 @@ BUDGETS: Final = {
     "bots": 960,
     "dubito": 940,
     "dubito/cli": 4170,
-    "dubito/experiment": 3860,
+    "dubito/experiment": 3880,
     "dubito/game": 2085,
     "dubito/games": 0,
     "dubito/games/bs": 1320,
