@@ -100,6 +100,8 @@ def test_every_pasted_command_has_its_options(page: Path) -> None:
         if command is cli:  # the command of a plugin that the page writes
             assert page.name == "writing-a-plugin.md", words
             continue
+        if isinstance(command, click.Group) and "build" in command.commands:  # `leaderboard FOLDER` builds
+            command = command.commands["build"]
         options = {name for param in command.params for name in (*param.opts, *param.secondary_opts)}
         flags = {word.split("=")[0] for word in rest if re.match(r"--[a-z]", word)}
         rules = {"--duel", "--ranks", "--copies", "--jokers", "--win-rule", "--max-turns"}
@@ -151,7 +153,8 @@ class Reader:
             ["/bin/bash", "-c", line], cwd=self.folder, env=self.environment, text=True, capture_output=True,
             stdin=subprocess.DEVNULL, timeout=1200,
         )  # fmt: skip
-        assert done.returncode == 0, f"{line}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+        allowed = {0} | ({1} if "tournament qualify" in line else set())  # a random bot need not qualify
+        assert done.returncode in allowed, f"{line}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
         return done.stdout
 
     def serve(self, line: str) -> str:
