@@ -22,11 +22,13 @@ REPO: Final = Path(__file__).resolve().parent.parent
 
 
 def update_books() -> None:
-    """Replace only the digests of bots in every book."""
+    """Replace only the digests of bots and the versions of rules in every book."""
     for file in sorted(BOOKS.glob("*.yaml")):
         text = file.read_text("utf-8")
         book = yaml.safe_load(text)
         registry = find_bots(REPO, book["game"])
+        version = registry.game.rules_version
+        text = text.replace(f"rules_version: {book['rules_version']}\n", f"rules_version: {version}\n")
         for name, digest in {**book["bots"], **book["exploiters"]}.items():
             text = text.replace(f"{name}: {digest}", f"{name}: {registry.find(name).digest}")
         file.write_text(text, "utf-8")
