@@ -17,12 +17,9 @@ from tests.chromium import start_browser
 from tests.web.kit import serve
 
 REPO = Path(__file__).parent.parent
-REAL_RUN = REPO / "examples" / "runs" / "smollm2.zip"
-CAUGHT = (
-    "smollm2-reasoned.zip",
-    1,
-    (29, 30, 28),
-)  # run, game, and turns: the bluff, the catch, and the turn before
+# The run in the README: three hand-written bots in the same seat of 100 deals.
+RUN = ("--contenders", "Sherlock,ClaudeBot,AdaptyBoi", "--table-sizes", "4", "--games", "300", "--seed", "5")
+CAUGHT = 0, (7, 8, 6)  # one of its games, and turns: the bluff, the catch, and the turn before
 ONLY_THE_TABLE = """
 (() => {
   const style = document.createElement('style');
@@ -48,8 +45,9 @@ DEAL = """
 
 
 def pictures(into: Path) -> None:
-    """Take pictures of a real model's report, two prompts side by side, the viewer, and the table in mid-game."""
-    subprocess.run([sys.executable, "-m", "dubito", "report", REAL_RUN, "--output", "report"], check=True)
+    """Take pictures of a report, two contenders side by side, the viewer, and the table in mid-game."""
+    subprocess.run([sys.executable, "-m", "dubito", "run", *RUN, "--output", "real", "--no-report"], check=True)
+    subprocess.run([sys.executable, "-m", "dubito", "report", "real", "--output", "report"], check=True)
     games = Path("games")
     with (
         open_opponents(None, None, games, int(time.time() * 1000), lambda: False) as company,
@@ -59,16 +57,12 @@ def pictures(into: Path) -> None:
         chrome.screen(1100, 900)
         chrome.open(Path("report/index.html"))
         chrome.screenshot(into / "report.webp")
-        chrome.open(Path("report/compare-6.html"))
+        chrome.open(Path("report/compare.html"))
         chrome.run("[...document.querySelectorAll('h2')].at(-1).scrollIntoView()")
         chrome.screenshot(into / "compare.webp")
         chrome.screen(1440, 900)
-        chrome.open(Path("report/index.html"))
-        boldest = chrome.run(
-            "[...document.links].find(one => one.textContent.includes('Boldest')).getAttribute('href')"
-        )
-        file, _, turn = boldest.partition("#")
-        chrome.open(Path("report") / file, f"#{turn}")
+        game, (_, caught, _) = CAUGHT
+        chrome.open(Path("report", "games", f"{game}.html"), f"#turn-{caught}")
         chrome.screenshot(into / "viewer.webp")
         chrome.screen(1440, 740)
         chrome.open(f"http://127.0.0.1:{server.port}/")
@@ -78,16 +72,12 @@ def pictures(into: Path) -> None:
 
 
 def moving_picture(file: Path) -> None:
-    """Draw a caught bluff of a real model, with the reason it gave, as an animated picture."""
-    run, game, turns = CAUGHT
-    frames = list[Image.Image]()
-    subprocess.run(
-        [sys.executable, "-m", "dubito", "report", REAL_RUN.with_name(run), "--output", "moment"], check=True
-    )
+    """Draw a caught bluff of the report's run as an animated picture."""
+    (game, turns), frames = CAUGHT, list[Image.Image]()
     with start_browser() as chrome:
         chrome.screen(900, 570)
         for turn in turns:
-            chrome.open(Path("moment", "games", f"{game}.html"), f"#turn-{turn}")
+            chrome.open(Path("report", "games", f"{game}.html"), f"#turn-{turn}")
             chrome.run(ONLY_THE_TABLE)
             chrome.drawn()
             chrome.screenshot(shot := Path(f"{turn}.png"))

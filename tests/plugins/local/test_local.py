@@ -44,28 +44,6 @@ def test_local_model_plays_costs_nothing_and_replays(shell: Shell, model: Path) 
     assert "local?weights=" in (shell.folder / "r" / "manifest.yaml").read_text()
 
 
-def test_recorded_run_of_a_real_model_replays_and_is_reported(shell: Shell) -> None:
-    """SmolLM2 with two prompts played 20 deals, with examples/runs/smollm2.yaml, on one core in two hours."""
-    export = REPO / "examples" / "runs" / "smollm2.zip"
-    assert export.stat().st_size < 1_000_000
-    replayed = shell("replay", str(export), "--quiet")
-    assert (replayed.code, replayed.err) == (0, "")
-    assert replayed.out.splitlines()[0] == "identical: 80 games, 698 decisions"
-    assert shell("report", str(export), "--output", "report").code == 0
-    first_page = (shell.folder / "report" / "index.html").read_text()
-    assert "Every model answer was usable" in first_page
-    assert "smollm2</" in first_page, "the report of an export is named after its file"
-
-
-def test_moment_in_the_readme_is_in_the_recorded_run(shell: Shell) -> None:
-    said = shell("replay", str(REPO / "examples" / "runs" / "smollm2-reasoned.zip"), "--game", "1")
-    words = "No, it's not possible to tell a lie and truth will always be truthful, you will always choose the truth"
-    assert words in (REPO / "README.md").read_text()
-    told, _, after = said.out.partition(words)
-    assert "  29.   Reply of local:smollm2@plan-reasoned: " in told
-    assert "30. ClaudeBot 1 doubts local:smollm2@plan-reasoned, who shows 7: a bluff." in after
-
-
 def test_other_weights_in_the_file_end_the_resume(shell: Shell, model: Path) -> None:
     assert shell(*RUN, "--output", "r").code == 0
     model.write_bytes(b"GGUF other weights")
