@@ -67,7 +67,7 @@ class Hooks:
 
     @_spec
     def commands(self) -> Mapping[str, Command]:  # type: ignore[empty-body]
-        """Return commands by name.
+        """Return commands by name. `models NAME` adds a command to the group `models`.
 
         If Dubito or an earlier plugin already has a command with the same name, that command is used.
         """

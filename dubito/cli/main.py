@@ -126,7 +126,9 @@ class Program(LazyListing):
         super().__init__(*rest, places={}, **more)
 
     def commands_by_name(self) -> Mapping[str, Command]:
-        added = {name: command for name, command in hooks.commands().items() if name not in _COMMANDS}
+        added = {
+            name: command for name, command in hooks.commands().items() if name not in _COMMANDS and " " not in name
+        }
         return {**_COMMANDS, **added}
 
     def places(self) -> Mapping[str, str]:

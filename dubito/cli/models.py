@@ -7,6 +7,7 @@ from typing import Any, Final
 import click
 import yaml
 
+from dubito import hooks
 from dubito.cli.call_options import model_options, settings_of_model
 from dubito.cli.main import LazyListing
 from dubito.cli.options import game_option, json_option
@@ -21,9 +22,19 @@ from dubito.workshop.server_check import ServerCheck, ServerReport, config_entry
 _MAX_LISTED: Final = 20  # names of models
 
 
-@click.group(cls=LazyListing, places={"check": "dubito.cli.models:check"})
+class _Models(LazyListing):
+    """The group `models`: the core's command, and those of plugins."""
+
+    def places(self) -> Mapping[str, str]:
+        added = {name: command.place for name, command in hooks.commands().items()}
+        return {name.removeprefix("models "): place for name, place in added.items() if name.startswith("models ")} | {
+            "check": "dubito.cli.models:check"
+        }
+
+
+@click.group(cls=_Models, places={})
 def models() -> None:
-    """Check what a model's server supports."""
+    """Check what a model's server supports, and manage the models on this machine."""
 
 
 @click.command()

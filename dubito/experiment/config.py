@@ -173,7 +173,7 @@ _SOURCE_KEYS: Final[Mapping[str, str | None]] = {
 
 
 def _translate_source_config(content: Mapping[str, Any], source: str) -> tuple[Mapping[str, Any], str]:
-    """Return a config of the source project as one of ours, with a sentence on what became of its keys."""
+    """Translate a config of the source project. Also return a sentence that states what became of its keys."""
     theirs = [key for key in content if key in _SOURCE_KEYS]
     translated = {key: value for key, value in content.items() if key not in _SOURCE_KEYS}
     changes, left_out = list[str](), list[str]()

@@ -382,7 +382,7 @@ class Registry:
         return self.replaced[name].cls if name in self.replaced else self.find(name).cls
 
     def describe_replaced(self, names: Iterable[str]) -> str | None:
-        """Return a note on those of these bots that replace Dubito's own."""
+        """Return a note that names the bots that replace Dubito's own, or None."""
         replaced = [name for name in sorted(names) if name in self.replaced]
         if not replaced:
             return None

@@ -1,7 +1,7 @@
 """The module `random` as bots get it: its functions draw from the stream of the seat that moves (R27).
 
-A bot's file is imported with its imports of `random` redirected to `random` in this module. Bots that do not know
-`self.rng`, such as those of other projects, are then repeatable too.
+When a bot's file is imported, its imports of `random` are redirected to `random` in this module. Bots that do not know
+`self.rng`, such as bots from other projects, are then repeatable too.
 """
 
 import ast
@@ -68,7 +68,7 @@ def redirect_random(tree: ast.Module) -> ast.Module:
 
 
 def draw_from_seat(cls: type) -> None:
-    """Let the methods that the harness calls draw from the seat's stream: those of the base classes and `__init__`."""
+    """Let `__init__` and the methods that override a base class draw from the seat's stream."""
     for name, method in list(vars(cls).items()):
         is_called = name == "__init__" or any(hasattr(base, name) for base in cls.__bases__)
         if isinstance(method, FunctionType) and is_called:

@@ -49,7 +49,7 @@ class GameFields:
         return {"players": names, "labels": labels, "results": [*self.results], "games": self.games}
 
     def filters(self) -> list[Filter]:
-        """Return the filters: those of every game, then those of the counts that these games have."""
+        """Return the filters that every game has, then one for each count of these games."""
         sizes = sorted({game["size"] for game in self.games})
         first, known = self.source.game.results.game_counts[0], self.games[0] if self.games else {}
         filters = [

@@ -188,7 +188,10 @@ class Cell:
     def sort_key(self) -> float | None:
         """The value to sort by, or None if the cell's text is that value."""
         value = self.value.value if isinstance(self.value, Rate) else self.value
-        return None if not self.column.numeric or isinstance(value, str) or self.text == f"{value}" else value
+        if not self.column.numeric or isinstance(value, str) or self.text == f"{value}":
+            return None
+        # Six digits are enough to sort by.
+        return float(f"{value:.6g}") if isinstance(value, float) else value
 
     @property
     def text(self) -> str:

@@ -343,7 +343,7 @@ def last_written(folder: Path) -> float:
 
 
 def latest_run(root: Path) -> Path:
-    """Return the most recently written run that is not a part of a rating. Raises UsageError if there are none."""
+    """Return the most recently written run, ignoring parts of ratings. Raises UsageError without runs."""
     folders = [folder for folder in run_folders(root) if (folder / DATABASE).exists()]
     latest = next((folder for folder in folders if not _is_part_of_rating(folder)), None)
     if latest is None and folders:

@@ -36,7 +36,7 @@ THREE = ["StefaBot", "ClaudeBot", "SusBoi"]
         ({"rules": {"win_rule": "x"}}, "test.yaml: rules.win_rule: must be 'immediate' or 'contested', not 'x'"),
         ({"on_bot_error": "no"}, "test.yaml: on_bot_error: must be 'stop', 'fallback' or 'forfeit', not 'no'"),
         ({"workers": 0}, "test.yaml: workers: must be at least 1, not 0"),
-        ({"read": "x"}, "test.yaml: read: must be 'strict' or 'last_object', not 'x'"),
+        ({"read": "x"}, "test.yaml: read: must be 'strict', 'last_object' or 'reasoning', not 'x'"),
         ({"preflight": "yes"}, "test.yaml: preflight: must be true or false, not 'yes'"),
         ({"stop": 5}, "test.yaml: stop: must be a mapping such as {within: 3, most: 1200}, not 5"),
         ({"stop": {"within": 3}}, "test.yaml: stop: most is required, as in {within: 3, most: 1200}"),

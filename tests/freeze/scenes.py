@@ -49,7 +49,7 @@ _MASKS: Final = (
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?([+-]\d\d:\d\d|Z| UTC)?", "<time>"),
     (r"\b\d+(\.\d+)? (ms|s|seconds|minutes)\b(?! (for|older|more))", "<time>"),
     (r"\b\d+(\.\d+)? (games|decisions)/s", "<speed>"),
-    (r'(<span>(median|90th percentile|maximum)</span></th><td class="n">)[\d.,]+', r"\1<time>"),
+    (r'(<span>(median|90th percentile|maximum)</span></th><td class="n")[^>]*>[\d.,]+', r"\1><time>"),
     (r'"seconds": ?(\[[^]]*\]|[\d.]+)', '"seconds":<time>'),
     (r"127\.0\.0\.1:\d+", "127.0.0.1:<port>"),
     (r"\b3\.1\d\.\d+\b", "<python>"),

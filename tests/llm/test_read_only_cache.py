@@ -70,7 +70,7 @@ def test_a_damaged_entry_is_named_and_can_be_dropped(played: Shell, damage: str)
     assert said.code == 1
     lines = said.out.splitlines()
     assert [key in line for key, line in zip((bad, other), lines, strict=False)] == [True, True]
-    assert f"`dubito cache drop {bad[:16]}`" in lines[0]
+    assert f"`dubito cache drop {bad[:16]} --cache cache`" in lines[0]
     assert lines[-1] == f"{len(found):,} replies, 2 damaged"
     asked = played("run", "c.yaml", "--output", "s", "--quiet", "--offline")
     assert (asked.code, asked.err.count("\n")) in ((3, 1), (3, 2))

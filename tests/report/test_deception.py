@@ -17,7 +17,7 @@ from tests.report.kit import Page, data
 def linked(report: Path, address: str) -> tuple[Any, Any]:
     file, _, turn = address.partition("#turn-")
     (game,) = Page(report / file).json
-    return game["turns"][int(turn) - 1], game["turns"][int(turn)]
+    return game["turns"][int(turn) - 1], [*game["turns"], {}][int(turn)]  # nothing follows the last turn
 
 
 def test_boldest_lie_exists_and_was_not_caught(models_run: Path) -> None:

@@ -65,6 +65,8 @@ RUNS: dict[str, dict[str, Any]] = {
         "games": 24,
         "table_sizes": [3],
         "rules": {"max_turns": 18},
+        # The fault also affects the preflight's question.
+        "on_unusable": "fallback",
     },
     "a model that falls back in the field": {
         "bots": [contender("gpt-9", "house-random", base_url="house?faults=no_answer:0.3", reasks=0), "ClaudeBot"],

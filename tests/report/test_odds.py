@@ -30,7 +30,12 @@ def load_run_odds(folder: str, game: int = 0) -> odds.Playouts:
 
 @pytest.mark.usefixtures("three")
 def test_playouts_end_with_a_winner_and_repeat(shell: Shell) -> None:
-    assert shell("run", "--bots", "StefaBot,RandomBoi,UsualBot", "--games", "1", "--quiet", "--output", "r").code == 0
+    assert (
+        shell(
+            "run", "--bots", "StefaBot,RandomBoi,UsualBot", "--games", "1", "--seed", "1", "--quiet", "--output", "r"
+        ).code
+        == 0
+    )
     found = load_run_odds("r")
     assert [sum(row) for row in found.won] == [3] * len(found.won), "each playout has one winner"
     assert len({*map(tuple, found.won)}) > 2

@@ -361,7 +361,7 @@ def record_transcript(shell: Shell, monkeypatch: pytest.MonkeyPatch, game: str) 
     monkeypatch.setattr(RunningProgram, "exchange", record_exchange)
     monkeypatch.setattr(RunningProgram, "send", record_send)
     (shell.folder / "any_game.py").write_text(ANY_GAME)
-    player = {"name": "mine", "process": ["python3", "any_game.py"], "deadline": 60}
+    player = {"name": "mine", "process": ["python3", "any_game.py"]}
     config = {"game": game, "games": 4, "seed": 3, "contenders": [player]}
     (shell.folder / "config.yaml").write_text(json.dumps(config))
     result = shell("run", "config.yaml", "--output", "run")

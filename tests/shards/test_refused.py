@@ -97,7 +97,7 @@ def test_gaps_duplicates_and_non_runs_are_named(shards: Callable[..., Result], f
         ("identity.bots.1.prompt", "ffff", "bots.StefaBot.prompt is "),
         ("identity.shard.of", 4, "the number of shards is 3 in 1-of-3 and 4 in altered"),
         ("identity.shard.games", 8, "the number of games in the whole run is 6 in 1-of-3 and 8 in altered"),
-        ("identity.rules_version", 2, "rules_version is "),
+        ("identity.rules_version", 3, "rules_version is "),
         ("versions.dubito", "9.9", "the version of dubito is "),
     ],
 )

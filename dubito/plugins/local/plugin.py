@@ -7,7 +7,9 @@ from dubito.hooks import Command, ModelServer, hookimpl
 
 @hookimpl
 def commands() -> Mapping[str, Command]:
-    return {"models": Command("Models", "dubito.plugins.local.command:models")}
+    functions = {"list": "list_models", "get": "get", "remove": "remove"}
+    places = {name: f"dubito.plugins.local.command:{function}" for name, function in functions.items()}
+    return {f"models {name}": Command("Models", place) for name, place in places.items()}
 
 
 @hookimpl

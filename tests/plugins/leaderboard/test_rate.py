@@ -21,8 +21,8 @@ from tests.conftest import in_gate
 BOOKS = {
     "bs-1": "8ad40f11e5158609",
     "defuse-1": "6babf00b35789eea",
-    "dubito-1": "2725229781c9990b",
-    "dubito-sizes-1": "88d5acbbb41c49d9",
+    "dubito-1": "dd9f355deb268c65",
+    "dubito-sizes-1": "21369afa65b9d4f2",
     "kuhn-1": "febf9d468098154f",
     "leduc-1": "ce171e391d051755",
 }
@@ -125,7 +125,7 @@ def test_changed_bot_or_rule_is_an_error(shell: Shell) -> None:
     for other, why in (
         ({"bots": bots | {"StefaBot": "0" * 64}}, "StefaBot's file has changed"),
         ({"exploiters": {"Nobody": "0" * 64}}, "its bot Nobody is missing"),
-        ({"rules_version": 2}, "the game dubito has changed since the book was written"),
+        ({"rules_version": 3}, "the game dubito has changed since the book was written"),
         ({"game_source": "0" * 64}, "the game dubito has changed since the book was written"),
         ({"rules": {"wilds": 2}}, "dubito no longer has a rule wilds"),
     ):
