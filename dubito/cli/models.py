@@ -34,7 +34,7 @@ class _Models(LazyListing):
 
 @click.group(cls=_Models, places={})
 def models() -> None:
-    """Check what a model's server supports, and manage the models on this machine."""
+    """Check a model's server, or manage models on this machine."""
 
 
 @click.command()

@@ -51,6 +51,8 @@ class BotGames:
 def resolve_bot(name: str, registry: Registry) -> PlayerSpec:
     """Return the player with this bot name, program file or program command. Raises UsageError."""
     here = registry.working_directory
+    file = (here / name).resolve()
+    name = next((bot.name for bot in registry.bots.values() if bot.file.resolve() == file), name)
     if name not in registry.bots and (" " in name or "/" in name or (here / name).is_file()):
         settings = check_program("your bot", {"process": shlex.split(name)}, {}, None, here)
         return PlayerSpec("your bot", PROGRAM_BOT, settings)

@@ -64,7 +64,7 @@ RUNS: dict[str, dict[str, Any]] = {
         ],
         "games": 24,
         "table_sizes": [3],
-        "rules": {"max_turns": 18},
+        "rules": {"max_turns": 36},
         # The fault also affects the preflight's question.
         "on_unusable": "fallback",
     },
