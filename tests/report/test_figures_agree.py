@@ -84,6 +84,7 @@ RUNS: dict[str, dict[str, Any]] = {
         ],
         "stop": {"within": 12, "most": 100},
         "table_sizes": [3],
+        "on_unusable": "fallback",
     },
     "fake models": {
         "bots": ["StefaBot", "RandomBoi"],
