@@ -142,5 +142,6 @@ class Preflight:
         return AccountFault(
             f"the preflight of {one_line(self.name)} got no readable answer ({error.cause})",
             quote=": ".join(filter(None, (error.detail, one_line(error.text or "", _MAX_QUOTED)))),
-            hint=join_advice(filter(None, (error.advice,))),
+            # With `warn`, the run plays anyway.
+            hint=join_advice(filter(None, (error.advice,))) if self.warn is None else error.advice,
         )

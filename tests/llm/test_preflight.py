@@ -200,7 +200,7 @@ def test_skipped_preflight_failure_is_a_warning(shell: Shell) -> None:
     with Server(lambda heard: respond("chat", "Sure.")) as server:
         ended = run_cli(shell, player_at(server, "chat", reasks=0), rules={"max_turns": 40}, on_unusable="fallback")
     assert ended.code == 0
-    assert "the preflight of asker got no readable answer (malformed): it is not JSON: Sure.; play anyway " in ended.err
+    assert "the preflight of asker got no readable answer (malformed): it is not JSON: Sure.\n" in ended.err
     assert outcomes_of(Path("r")).keys() == {"fallback:malformed"}
     assert len(server.heard) > 21
 
