@@ -265,7 +265,7 @@ class NoRules(CheckedModel):
 def describe_fault(error: ValidationError, whole: str = "the file", within: str = "") -> str:
     first = error.errors()[0]
     if first["type"] == "json_invalid":
-        return f"it is not JSON ({first['ctx']['error']})"
+        return f"{one_line(within or whole)}: it is not JSON ({first['ctx']['error']})"
     where = ".".join(map(str, (*([within] if within else []), *first["loc"]))) or whole
     return f"{one_line(where)}: {one_line(first['msg'])}"
 

@@ -278,7 +278,7 @@ def test_impossible_position_is_refused(change: Any, said: str) -> None:
 
 
 def test_invalid_json_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"^this is not a position: it is not JSON "):
+    with pytest.raises(UsageError, match=r"^this is not a position: the file: it is not JSON "):
         from_json("{")
 
 
