@@ -333,3 +333,8 @@ def test_run_stopped_by_its_budget_resumes_with_more(tmp_path: Path, whole: tupl
     assert run.failure is None
     assert check_books(run, house, said) == took
     assert run.results_digest == complete.results_digest
+
+
+def test_progress_shows_dollars_without_a_cap(tmp_path: Path) -> None:
+    with playing(tmp_path, Caps()) as (_, house, said):
+        assert said.endswith(f" calls, {dollars(billed(house.calls).usd)}")
