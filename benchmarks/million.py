@@ -7,13 +7,13 @@ import argparse
 import os
 import resource
 import tempfile
+import threading
 import time
 from pathlib import Path
 
 from dubito.experiment import run as runner
 from dubito.experiment.config import Config
 from dubito.experiment.resolve import CallOptions, resolve
-from dubito.experiment.workers import new_stop
 from dubito.game.find import find_bots
 
 HERE = Path(__file__).resolve().parent.parent
@@ -49,7 +49,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "run"
         calls = CallOptions(in_flight=1, cache=folder / "cache", offline=True)
-        runner.play(experiment, folder, runner.RunOptions(registry, 2, calls, new_stop(2), progress))
+        runner.play(experiment, folder, runner.RunOptions(registry, 2, calls, threading.Event(), progress))
         size = (folder / "run.db").stat().st_size
     print(f"run.db: {size / 1e6:.1f} MB, {size / games:.0f} bytes per game")
 

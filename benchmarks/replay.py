@@ -8,6 +8,7 @@ run of hand-written bots is stopped after most of its million games (or --games)
 
 import argparse
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -19,7 +20,6 @@ from dubito.experiment import run as runner
 from dubito.experiment.config import Config
 from dubito.experiment.replay import read_replayable_run
 from dubito.experiment.resolve import CallOptions, check_models, resolve
-from dubito.experiment.workers import new_stop
 from dubito.game.find import Registry, find_bots
 
 HERE = Path(__file__).resolve().parent.parent
@@ -34,7 +34,7 @@ def time_replay(registry: Registry, folder: Path) -> None:
     config = Config(games=200, table_sizes=[3, 4, 5], bots=["StefaBot", "UsualBot", "ClaudeBot"], contenders=[*MODELS])
     calls = CallOptions(32, folder / "cache", False, preflight=False)
     experiment = check_models(resolve(config, registry), registry, calls)
-    run = runner.play(experiment, folder / "run", runner.RunOptions(registry, 1, calls, new_stop(1)))
+    run = runner.play(experiment, folder / "run", runner.RunOptions(registry, 1, calls, threading.Event()))
     kept = read_replayable_run(folder / "run", registry.working_directory)
     found, seconds, iterations = time_call(lambda: replay.replay(kept, 1, lambda games: None))
     assert found.difference is None, found.difference
@@ -48,7 +48,7 @@ def time_resume(registry: Registry, folder: Path, games: int) -> None:
     """Print the seconds from the command to the first new games."""
     experiment = resolve(Config(games=games, bots=["StefaBot", "RandomBoi"], table_sizes=[3]), registry)
     calls = CallOptions(1, folder / "cache", True)
-    stop = new_stop(2)
+    stop = threading.Event()
 
     def until(done: int) -> None:
         if done >= games * 9 // 10:
@@ -64,7 +64,7 @@ def time_resume(registry: Registry, folder: Path, games: int) -> None:
         if done > before and not first:
             first = time.perf_counter() - start
 
-    runner.play(experiment, folder / "long", runner.RunOptions(registry, 2, calls, new_stop(2), watch))
+    runner.play(experiment, folder / "long", runner.RunOptions(registry, 2, calls, threading.Event(), watch))
     print(f"resumed with {before or 0:,} of {games:,} games: first new games after {first:.1f} s")
 
 

@@ -16,6 +16,7 @@ import random
 import statistics
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,7 +28,6 @@ from dubito.experiment.config import Config
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.play import DEALS_PER_CHUNK, ChunkPlayer
 from dubito.experiment.resolve import CallOptions, resolve
-from dubito.experiment.workers import new_stop
 from dubito.game.find import Registry, find_bots
 from dubito.games.dubito.engine import RESULTS
 from dubito.stats.tally import sum_deals, unpack_outcome
@@ -87,7 +87,7 @@ def run(experiment: Experiment, registry: Registry, workers: int, folder: Path) 
     """Return the wall-clock seconds of a whole run."""
     start = time.perf_counter()
     calls = CallOptions(in_flight=1, cache=folder / "cache", offline=True)
-    runner.play(experiment, folder, runner.RunOptions(registry, workers, calls, new_stop(workers)))
+    runner.play(experiment, folder, runner.RunOptions(registry, workers, calls, threading.Event()))
     return time.perf_counter() - start
 
 

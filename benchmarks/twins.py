@@ -7,6 +7,7 @@ opponents and this cap, five of six games end before the cap and the twin wins o
 
 import argparse
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -14,7 +15,6 @@ from dubito.experiment import run as runner
 from dubito.experiment.config import parse_config
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.resolve import CallOptions, check_models, resolve
-from dubito.experiment.workers import new_stop
 from dubito.game.find import Registry, find_bots
 from dubito.games.dubito.engine import RESULTS
 from dubito.stats.ranking import Contender, PairRow, contender_pairs
@@ -41,7 +41,7 @@ def compare_twins(experiment: Experiment, registry: Registry, folder: Path) -> P
     """Return how the twins of one run differ; the run has a new folder and cache."""
     calls = CallOptions(in_flight=16, cache=folder / "cache", offline=False, preflight=False)
     playable = check_models(experiment, registry, calls)
-    run = runner.play(playable, folder / "run", runner.RunOptions(registry, 1, calls, new_stop(1)))
+    run = runner.play(playable, folder / "run", runner.RunOptions(registry, 1, calls, threading.Event()))
     if run.failure is not None:
         raise run.failure
     (pair,) = contender_pairs(run.tally, [Contender(player.name) for player in experiment.contenders], RESULTS)

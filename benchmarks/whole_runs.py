@@ -16,6 +16,7 @@ import os
 import socket
 import sqlite3
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +30,6 @@ from typing import Any
 from dubito.experiment.config import parse_config
 from dubito.experiment.resolve import CallOptions, check_models, resolve
 from dubito.experiment.run import RunOptions, play
-from dubito.experiment.workers import new_stop
 from dubito.game.find import find_bots
 from dubito.llm.client import Provider
 from dubito.llm.settings import Account
@@ -105,7 +105,7 @@ def run(address: str, folder: Path, games: int) -> int:
     registry = find_bots(Path())
     calls = CallOptions(in_flight=IN_FLIGHT, cache=folder / "cache", offline=False, preflight=False)
     of = check_models(resolve(parse_config(said, "benchmark"), registry), registry, calls)
-    how = RunOptions(registry, 1, calls, new_stop(1))
+    how = RunOptions(registry, 1, calls, threading.Event())
     played = play(of, folder / "run", how)
     assert played.failure is None, played.failure
     with closing(sqlite3.connect(folder / "run" / "run.db")) as db:

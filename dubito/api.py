@@ -4,6 +4,7 @@ Everything here is imported from `dubito`: `import dubito; run = dubito.run(game
 """
 
 import json
+import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -16,7 +17,7 @@ from typing import Any, Self, TypeVar
 from pydantic import BaseModel
 
 from dubito import hooks
-from dubito.errors import DubitoError, one_line
+from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.compare import compare_runs
 from dubito.experiment.config import parse_config, read_config
 from dubito.experiment.plan import default_run_folder, open_executor, plan_experiment
@@ -27,8 +28,8 @@ from dubito.experiment.run import RunOptions, find_finished_run, play
 from dubito.experiment.saved_config import config_to_store
 from dubito.experiment.stored import Run as StoredRun
 from dubito.experiment.stored import open_recorded_run
-from dubito.experiment.workers import core_count, new_stop
-from dubito.game import Game
+from dubito.experiment.workers import default_workers
+from dubito.game import Game, Player
 from dubito.game.find import find_bots, find_game
 from dubito.llm.protocols import parse_stored_request
 from dubito.report import documents
@@ -236,7 +237,7 @@ class Run:
             ReplayDiffers: A game, a sum or a call differs from the run.
         """
         check_replayable(self.stored)
-        result = replay_run(self.stored, workers or core_count(), lambda games: None)
+        result = replay_run(self.stored, workers or default_workers(), lambda games: None)
         if result.difference is not None:
             details = "; ".join(one_line(detail, 400) for detail in result.difference.details)
             raise ReplayDiffers(f"{result.difference}: {details}")
@@ -261,6 +262,7 @@ def run(config: str | Path | Mapping[str, Any] | None = None, /, **settings: Any
     """
     here, file = Path.cwd(), Path(config) if isinstance(config, str | Path) else None
     content = read_config(file) if file else dict(config) if isinstance(config, Mapping) else {}
+    _refuse_code({**content, **settings})
     checked = parse_config({**content, **settings}, str(file or "the config"))
     if checked.sources.translation:
         warnings.warn(checked.sources.translation, stacklevel=2)
@@ -268,7 +270,7 @@ def run(config: str | Path | Mapping[str, Any] | None = None, /, **settings: Any
     experiment, calls = plan_experiment(checked, None, registry, calls)
     folder = Path(checked.output) if checked.output else default_run_folder(file, experiment)
     if find_finished_run(experiment, registry, folder) is None:
-        workers = checked.workers or core_count()
+        workers = checked.workers or default_workers()
         with open_executor(checked) as pool:
             played = play(
                 experiment,
@@ -277,7 +279,7 @@ def run(config: str | Path | Mapping[str, Any] | None = None, /, **settings: Any
                     registry,
                     workers,
                     calls,
-                    new_stop(workers),
+                    threading.Event(),
                     pool=pool,
                     config=config_to_store(checked, experiment),
                 ),
@@ -285,6 +287,21 @@ def run(config: str | Path | Mapping[str, Any] | None = None, /, **settings: Any
         if played.failure is not None:
             raise played.failure
     return Run(folder)
+
+
+def _refuse_code(value: Any, where: str = "") -> None:
+    """Raise UsageError for a class or function in a config, which worker processes could not load."""
+    if isinstance(value, Mapping | list | tuple):
+        entries = value.items() if isinstance(value, Mapping) else enumerate(value)
+        for key, entry in entries:
+            _refuse_code(entry, f"{where}.{key}" if where else str(key))
+    elif callable(value) or isinstance(value, Player):
+        name = getattr(value, "__name__", type(value).__name__)
+        raise UsageError(
+            f"set the name of a bot, game or prompt, not the Python object {one_line(name, 60)}",
+            where=where,
+            hint="save its code in a file, such as bots/manual/my_bot.py: worker processes load it by name from there",
+        )
 
 
 def check_game(game: Game | str, *, quick: bool = False) -> list[Flaw]:

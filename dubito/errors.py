@@ -14,6 +14,7 @@ when asking a model. Any other exception is a bug.
 import re
 import signal
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
 # Characters that are invisible although Python counts them as printable: fillers, joiners, selectors, and the braille
@@ -136,7 +137,9 @@ def signal_number(error: BaseException | None) -> int:
 
 
 def describe_signal(number: int) -> str:
-    return "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+    with suppress(ValueError):  # a signal without a name
+        return "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+    return f"signal {number}"
 
 
 def is_visible(character: str) -> bool:

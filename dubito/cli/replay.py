@@ -15,7 +15,7 @@ from dubito.experiment import replay as run_replay
 from dubito.experiment.replay import read_replayable_run, rebuild_table
 from dubito.experiment.saved_config import continue_command
 from dubito.experiment.stored import Run
-from dubito.experiment.workers import core_count
+from dubito.experiment.workers import default_workers
 from dubito.files import read_text
 from dubito.game.find import DUBITO, find_game
 from dubito.game.record import load_records, read_game_name
@@ -52,7 +52,7 @@ def _replay_run(folder: Path, game: int | None, show_hands: bool, workers: int |
     if game is not None:
         return _show_game(run, game, show_hands)
     with GamesProgress(run.experiment.games, quiet, time.monotonic) as progress:
-        result = run_replay.replay(run, workers or core_count(), progress)
+        result = run_replay.replay(run, workers or default_workers(), progress)
     for mismatch in result.mismatches:
         note(f"manifest mismatch: {mismatch}")
     if result.difference is not None:

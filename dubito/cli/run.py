@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -50,7 +51,7 @@ from dubito.experiment.saved_config import (
     load_stored_config,
     stored_shard,
 )
-from dubito.experiment.workers import Stop, WorkerPool, core_count, new_stop, set_from_thread
+from dubito.experiment.workers import WorkerPool, default_workers, set_from_thread
 from dubito.game.find import Registry, find_bots
 from dubito.llm.threads import STOP_GRACE_SECONDS
 
@@ -211,10 +212,10 @@ def play_with_progress(
     seats: "Mapping[str, AgentSeat] | None" = None,
 ) -> RunResult:
     """Play with a progress line. The first Ctrl-C stops the run cleanly."""
-    asks, workers = bool(recorded_specs(experiment, registry)), workers or core_count()
+    asks, workers = bool(recorded_specs(experiment, registry)), workers or default_workers()
     if asks and not calls.offline:
         calls = replace(calls, in_flight=limit_in_flight(calls.in_flight))
-    stop, models = new_stop(1 if asks else workers), ModelProgress(notify=note)
+    stop, models = threading.Event(), ModelProgress(notify=note)
     more = models.figures if model_specs(experiment, registry) else lambda: [*filter(None, [models.decision_figure()])]
     progress = GamesProgress(experiment.games, quiet, time.monotonic, more, parts=models.parts)
     with _graceful_interrupt(stop, asks) as signals, progress:
@@ -234,7 +235,7 @@ _SHOW_CURSOR: Final = "\x1b[?25h"
 
 
 @contextmanager
-def _graceful_interrupt(stop: Stop, models: bool) -> Iterator[list[int]]:
+def _graceful_interrupt(stop: threading.Event, models: bool) -> Iterator[list[int]]:
     """Stop cleanly on the first signal, and exit immediately on the second. Yield the received signals.
 
     A clean stop finishes the games in progress or, with models, the calls in flight. The files are consistent even

@@ -7,6 +7,7 @@ fake models cannot show (reasoning, call times, the use of the provider's cache)
 """
 
 import math
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,7 +21,6 @@ from dubito.experiment import run as runner
 from dubito.experiment.experiment import Experiment, PlayerSpec, kind_of_player
 from dubito.experiment.resolve import CallOptions, model_settings, model_specs, price_of_model
 from dubito.experiment.stored import Run, open_recorded_run
-from dubito.experiment.workers import new_stop
 from dubito.game import PlayerKind
 from dubito.game.find import Registry
 from dubito.llm.budget import Caps
@@ -178,7 +178,7 @@ def _play_sample(
     with TemporaryDirectory(prefix="dubito-") as scratch:
         folder = Path(scratch) / "run"
         calls = CallOptions(options.in_flight, Path(scratch) / "cache", False, preflight=False)
-        run = runner.play(sample, folder, runner.RunOptions(registry, 1, calls, new_stop(1)))
+        run = runner.play(sample, folder, runner.RunOptions(registry, 1, calls, threading.Event()))
         if run.failure is not None:
             raise run.failure
         with open_recorded_run(folder) as played:

@@ -8,6 +8,7 @@ from pathlib import Path
 from dubito.errors import UsageError
 from dubito.experiment.config import Config
 from dubito.experiment.experiment import Experiment
+from dubito.experiment.processes import check_can_start
 from dubito.experiment.resolve import CallOptions, check_models, limit_paid_games, recorded_specs, resolve
 from dubito.experiment.shards import FOLDER_NAME, caps_of_shard, cut_shard, parse_shard
 from dubito.experiment.workers import WorkerPool, core_count
@@ -35,6 +36,8 @@ def _check_executor(config: Config, experiment: Experiment, registry: Registry) 
         if config.scheduler is not None:
             where = config.sources.locate("scheduler")
             raise UsageError("`executor: processes` does not use a scheduler", where=where, hint="add `executor: dask`")
+        if config.workers not in (None, 1):
+            check_can_start()
         return
     where = config.sources.locate("executor")
     find_executor(config.executor, where)

@@ -4,6 +4,7 @@ With model players, several processes can each replay some deals of a chunk. Thi
 requires a replay too.
 """
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -32,7 +33,7 @@ from dubito.experiment.proof import (
 from dubito.experiment.stop import find_stop_flaw
 from dubito.experiment.stored import Run, read_run
 from dubito.experiment.threads import ThreadedChunks
-from dubito.experiment.workers import join_chunks, new_stop, play_chunks, run_in_order, start_processes
+from dubito.experiment.workers import join_chunks, play_chunks, run_in_order, start_processes
 from dubito.game import Lie, LieMark, Results, State
 from dubito.game.packages import games_path, set_games_path
 from dubito.game.record import Forfeit, make_move, output_of
@@ -272,7 +273,7 @@ def replay_in_processes(
 
     `progress` receives the number of games replayed. Decisions and attempts are added to the recording.
     """
-    experiment, stop = run.experiment, new_stop(workers)
+    experiment, stop = run.experiment, threading.Event()
     by_chunk = (deals_of_chunk(experiment, number) for number in chunk_numbers(experiment))
     jobs = (part for deals in by_chunk for part in split_evenly(deals, min(workers * _PARTS_PER_PROCESS, len(deals))))
 
@@ -362,7 +363,7 @@ def _replay_chunks(
     experiment = run.experiment
     numbers = chunk_numbers(experiment)
     if models is None:
-        yield from play_chunks(experiment, run.registry, workers, new_stop(workers), numbers)
+        yield from play_chunks(experiment, run.registry, workers, threading.Event(), numbers)
         return
     workers = useful_workers(experiment.games, workers)
     if workers > 1:

@@ -28,7 +28,7 @@ from dubito.experiment.resolve import CallOptions, model_specs, recorded_specs
 from dubito.experiment.stop import RunDecision
 from dubito.experiment.stored import list_contenders, open_recorded_run
 from dubito.experiment.threads import ThreadedChunks
-from dubito.experiment.workers import Stop, WorkerPool, join_chunks, play_pieces
+from dubito.experiment.workers import WorkerPool, join_chunks, play_pieces
 from dubito.files import write_whole
 from dubito.game import Game
 from dubito.game.find import Registry, package_of
@@ -54,7 +54,7 @@ class RunOptions:
     registry: Registry
     workers: int
     calls: CallOptions
-    stop: Stop
+    stop: threading.Event
     progress: Progress = lambda games: None
     model_progress: ModelProgress = field(default_factory=ModelProgress)
     stop_signal: Callable[[], int] = lambda: signal.SIGINT  # returns the signal that set `stop`
@@ -266,7 +266,7 @@ def _count_threads(experiment: Experiment, options: RunOptions, *, has_models: b
     return options.calls.in_flight if has_models else options.workers
 
 
-def _is_any_set(*stops: Stop) -> bool:
+def _is_any_set(*stops: threading.Event) -> bool:
     return any(stop.is_set() for stop in stops)
 
 

@@ -6,24 +6,19 @@ processes or come from a plugin, such as a Dask cluster.
 """
 
 import json
-import multiprocessing
 import os
 import signal
 import socket
 import struct
-import sys
 import threading
 from _thread import allocate_lock, start_new_thread
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, wait
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from itertools import pairwise
-from multiprocessing import resource_tracker
-from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -31,6 +26,7 @@ from dubito import __version__
 from dubito.errors import BotError, GameError, RunStopped, UsageError, one_line
 from dubito.experiment.experiment import Experiment, PlayerSpec, Shard, StopRule
 from dubito.experiment.play import ChunkPlayer, ChunkResult, chunk_number, deals_of_chunk, split_evenly
+from dubito.experiment.processes import WorkerDied, WorkerProcesses, can_start_processes, is_stopping
 from dubito.game import Results
 from dubito.game.find import Registry, digest_of_game, find_bots
 from dubito.game.packages import games_path, set_games_path
@@ -142,12 +138,10 @@ _MAX_CHUNKS_AHEAD: Final = 2  # per worker, ahead of the writer: keeps workers b
 _PARTS_OF_LAST_CHUNKS: Final = 4  # makes workers finish at about the same time
 _PARTS_WITH_STOP_RULE: Final = 10  # a run can stop after each part of a chunk
 STOP_SIGNALS: Final = {signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)}
-_TRACKER_WARNING: Final = "ignore:resource_tracker"  # a warning about semaphores that were cleaned up after a `kill -9`
 _SET_TIMEOUT: Final = 1.0  # seconds to wait for a thread to set the stop event
 _POLL_SECONDS: Final = 0.2  # seconds between checks whether to stop while waiting for a chunk
 
 T = TypeVar("T")
-Stop = Event | threading.Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,26 +165,29 @@ def core_count() -> int:
     return len(available_cores())
 
 
-def new_stop(workers: int) -> Stop:
-    """Return an event that stops a run, including its workers, after the games in progress.
-
-    A single worker is this process and needs no semaphore.
-    """
-    if workers == 1:
-        return threading.Event()
-    with block_signals():  # also in the process that tracks semaphores
-        return multiprocessing.get_context("spawn").Event()
+def default_workers() -> int:
+    return core_count() if can_start_processes() else 1
 
 
 def play_chunks(
-    experiment: Experiment, registry: Registry, workers: int, stop: Stop, numbers: range, pool: WorkerPool | None = None
+    experiment: Experiment,
+    registry: Registry,
+    workers: int,
+    stop: threading.Event,
+    numbers: range,
+    pool: WorkerPool | None = None,
 ) -> Generator[ChunkResult, None, None]:
     with closing(play_pieces(experiment, registry, workers, stop, numbers, pool)) as pieces:
         yield from join_chunks(experiment, pieces)
 
 
 def play_pieces(
-    experiment: Experiment, registry: Registry, workers: int, stop: Stop, numbers: range, pool: WorkerPool | None = None
+    experiment: Experiment,
+    registry: Registry,
+    workers: int,
+    stop: threading.Event,
+    numbers: range,
+    pool: WorkerPool | None = None,
 ) -> Generator[tuple[range, ChunkResult], None, None]:
     """Play these chunks in pieces (whole chunks or parts of one), and yield each piece's deals and result in order.
 
@@ -243,7 +240,7 @@ def join_chunks(
 
 
 def run_in_order(
-    pool: WorkerPool, play: Callable[[range], T], jobs: Iterator[range], stop: Stop
+    pool: WorkerPool, play: Callable[[range], T], jobs: Iterator[range], stop: threading.Event
 ) -> Generator[tuple[range, T | None], None, None]:
     """Yield the result of each job in order, or None if it was abandoned. Raises RunStopped if a worker is lost."""
     pending: deque[tuple[range, Future[T]]] = deque()
@@ -265,10 +262,8 @@ def run_in_order(
                 pass
             yield deals, future.result() if pool.sees_stop or future.done() else None
             pending.popleft()
-    except BrokenProcessPool:
-        for process in multiprocessing.active_children():
-            process.kill()  # the workers block the SIGTERM that the pool sends
-        raise RunStopped("a worker process died (it ran out of memory, or a bot ended it)") from None
+    except WorkerDied as error:
+        raise RunStopped(str(error)) from None
     except pool.loss_errors as error:
         reason = one_line(f"{type(error).__name__}: {error}", 200)
         raise RunStopped(f"the executor lost a chunk ({reason})") from None
@@ -278,19 +273,26 @@ def run_in_order(
 
 
 @contextmanager
-def start_processes(workers: int, stop: Stop) -> Iterator[WorkerPool]:
+def start_processes(workers: int, stop: threading.Event) -> Iterator[WorkerPool]:
     """Start worker processes of our own."""
-    pool = ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker, initargs=(stop,)
-    )
+
+    def forward_stop() -> None:
+        stop.wait()
+        processes.stop()  # workers stop after their current deal
+
+    with block_signals():
+        processes = WorkerProcesses(workers)
+        forwarder = threading.Thread(target=forward_stop)
+        forwarder.start()
     try:
-        yield WorkerPool(pool, lambda: workers, sees_stop=True)
+        yield WorkerPool(processes, lambda: workers, sees_stop=True)
     finally:
-        stop.set()  # workers stop after their current deal
-        pool.shutdown(cancel_futures=True)
+        stop.set()
+        forwarder.join()
+        processes.shutdown(cancel_futures=True)
 
 
-def set_from_thread(stop: Stop) -> None:
+def set_from_thread(stop: threading.Event) -> None:
     """Set the event from another thread, for use in signal handlers.
 
     Setting it directly would deadlock if the signal arrived while this thread held the event's lock.
@@ -321,35 +323,10 @@ def block_signals() -> Iterator[None]:
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
-        sys.warnoptions.append(_TRACKER_WARNING)
-        resource_tracker.ensure_running()  # if started later, the tracker would unblock two of the signals again
-        sys.warnoptions.remove(_TRACKER_WARNING)
-        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-_stop: Stop = threading.Event()  # the run's event, in our worker processes
-
-
-def _start_worker(stop: Stop) -> None:
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    global _stop
-    _stop = stop  # an event can only be passed when a process starts
-
-
 def _play_until_stop(job: str, deals: range) -> bytes:
-    return play_deals(job, deals, _stop.is_set)
-
-
-def _end_with_parent() -> None:
-    """End this worker when the run's process is gone, even after `kill -9`.
-
-    In that case the pipe does not close, since every worker holds its other end. The resource tracker ends with the
-    last worker.
-    """
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
+    return play_deals(job, deals, is_stopping.is_set)

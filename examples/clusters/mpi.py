@@ -4,6 +4,7 @@ One process leads and 16 play. Any other `concurrent.futures` executor goes in t
 """
 
 import sys
+import threading
 from collections.abc import Callable
 from concurrent.futures import Executor
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 from dubito.experiment.config import parse_config, read_config
 from dubito.experiment.resolve import CallOptions, resolve
 from dubito.experiment.run import RunOptions, play
-from dubito.experiment.workers import WorkerPool, new_stop
+from dubito.experiment.workers import WorkerPool
 from dubito.game.find import find_bots
 
 
@@ -22,7 +23,7 @@ def run(config: Path, folder: Path, executor: Executor, capacity: Callable[[], i
     registry = find_bots(here, checked.game)
     calls = CallOptions(in_flight=1, cache=Path("cache"), offline=True)
     pool = WorkerPool(executor, capacity)
-    run = play(resolve(checked, registry), folder, RunOptions(registry, 1, calls, new_stop(1), pool=pool))
+    run = play(resolve(checked, registry), folder, RunOptions(registry, 1, calls, threading.Event(), pool=pool))
     if run.failure is not None:
         raise run.failure
     return run.results_digest

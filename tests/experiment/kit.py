@@ -1,5 +1,6 @@
 """Helpers for experiment tests: the registry, a config as an experiment, a finished run."""
 
+import threading
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,6 @@ from dubito.experiment.experiment import Experiment
 from dubito.experiment.play import ChunkPlayer
 from dubito.experiment.resolve import CallOptions, check_models, resolve
 from dubito.experiment.run import Progress, RunOptions, RunResult, play
-from dubito.experiment.workers import new_stop
 from dubito.game.find import DUBITO, Registry, find_bots
 from dubito.games.dubito.engine import RESULTS
 from dubito.stats.tally import Outcome, unpack_outcome
@@ -41,7 +41,7 @@ def means(
     options: dict[str, Any] = {"in_flight": 8, "cache": folder.parent / "cache", "offline": False, "preflight": False}
     options["patience"] = 1e9  # seconds; sleeps of all threads add up in tests
     how = CallOptions(**options | calls)
-    return RunOptions(registry(game), workers, how, new_stop(workers), progress)
+    return RunOptions(registry(game), workers, how, threading.Event(), progress)
 
 
 def play_all(of: Experiment, folder: Path, workers: int = 1, **calls: Any) -> RunResult:

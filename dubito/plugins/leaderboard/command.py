@@ -8,7 +8,7 @@ from dubito.cli.main import Listing
 from dubito.cli.options import games_path_option, site_url_option
 from dubito.cli.output import note, say
 from dubito.errors import UsageError, one_line
-from dubito.experiment.workers import core_count
+from dubito.experiment.workers import default_workers
 from dubito.plugins.leaderboard.review import review
 from dubito.plugins.leaderboard.site import write_leaderboard
 from dubito.plugins.leaderboard.submissions import verify_submissions
@@ -57,7 +57,7 @@ def build(
         if not quiet:
             note(f"replaying {one_line(file)}")
 
-    with verify_submissions(folder, Path.cwd(), workers or core_count(), show_progress) as submissions:
+    with verify_submissions(folder, Path.cwd(), workers or default_workers(), show_progress) as submissions:
         rows = sum(len(one.run.contenders) for _, runs in submissions.books for one in runs)
         for one in submissions.invalid:
             note(f"invalid: {one_line(one.file)}: {one.reason}")
