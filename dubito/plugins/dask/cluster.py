@@ -9,7 +9,8 @@ from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
-from dubito.errors import UsageError, one_line
+from dubito.errors import RunStopped, UsageError, one_line
+from dubito.experiment.processes import WorkerDied, WorkerProcess
 from dubito.experiment.workers import WorkerPool, block_signals
 
 _LOCAL_CONFIG: Final = {
@@ -40,7 +41,7 @@ def open_pool(scheduler: str | None, workers: int) -> Iterator[WorkerPool]:
     with ExitStack() as stack:
         # The cluster's threads and workers must also ignore signals.
         with block_signals():
-            address = scheduler or stack.enter_context(_start_cluster(workers))
+            address = scheduler or stack.enter_context(_run_cluster(workers))
             try:
                 client = stack.enter_context(Client(address, timeout=_CONNECT_TIMEOUT, set_as_default=False))
             except (OSError, ValueError, TimeoutError, ImportError) as error:
@@ -51,13 +52,32 @@ def open_pool(scheduler: str | None, workers: int) -> Iterator[WorkerPool]:
         )
 
 
-def _start_cluster(workers: int) -> Any:
-    """Start a scheduler and worker processes on loopback. The caller closes them."""
+@contextmanager
+def _run_cluster(workers: int) -> Iterator[str]:
+    """Run a scheduler and worker processes on loopback, and yield the scheduler's address.
+
+    They are children of a process of our own, since Dask starts workers with `multiprocessing`, which imports the main
+    module again.
+    """
+    process = WorkerProcess()
+    try:
+        yield process.call(_start_cluster, workers)
+        process.call(_close_cluster)
+    except WorkerDied as error:
+        raise RunStopped(f"Dask's scheduler: {error}") from None
+    finally:
+        process.close()
+
+
+_clusters: Final = list[Any]()  # in the process of the scheduler
+
+
+def _start_cluster(workers: int) -> str:
     import dask
     from distributed import LocalCluster
 
     with dask.config.set(_LOCAL_CONFIG):
-        return LocalCluster(
+        cluster = LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
             host=_LOCALHOST,
@@ -65,3 +85,9 @@ def _start_cluster(workers: int) -> Any:
             worker_dashboard_address=f"{_LOCALHOST}:0",
             silence_logs=logging.ERROR,
         )
+    _clusters.append(cluster)
+    return str(cluster.scheduler_address)
+
+
+def _close_cluster() -> None:
+    _clusters.pop().close()

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,7 +15,7 @@ from dubito.errors import UsageError
 from dubito.experiment import play as chunk
 from dubito.experiment.run import play
 from dubito.plugins.dask.cluster import open_pool
-from tests.cli.kit import Shell
+from tests.cli.kit import REPO, Shell
 from tests.experiment.kit import experiment, means
 from tests.shards.kit import everything_in
 
@@ -59,6 +60,15 @@ def test_a_worker_killed_and_one_that_joins_change_nothing(distributed: Any, tmp
             assert play(of, tmp_path / "dask", replace(how, pool=pool)).failure is None
     play(of, tmp_path / "alone", means(tmp_path / "alone"))
     assert everything_in(tmp_path / "dask") == everything_in(tmp_path / "alone")
+
+
+@pytest.mark.at_length
+def test_workers_do_not_import_the_script_that_started_them(distributed: Any, tmp_path: Path) -> None:
+    settings = "games=1002, bots=['StefaBot', 'UsualBot'], rules={'max_turns': 4}, executor='dask', workers=2"
+    (tmp_path / "script.py").write_text(f"import dubito\nprint(dubito.run({settings}).counted)\n")
+    words, path = [sys.executable, "script.py"], os.environ | {"PYTHONPATH": str(REPO)}
+    done = subprocess.run(words, cwd=tmp_path, env=path, text=True, capture_output=True, check=False)
+    assert (done.stdout, done.returncode) == ("1002\n", 0), done.stderr
 
 
 def test_no_scheduler_is_reported_in_one_sentence(distributed: Any, shell: Shell) -> None:
