@@ -15,9 +15,9 @@ REPO = Path(__file__).resolve().parent.parent
 DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 BUDGETS: Final = {
     "bots": 960,
-    "dubito": 940,
-    "dubito/cli": 4236,
-    "dubito/experiment": 3885,
+    "dubito": 950,
+    "dubito/cli": 4237,
+    "dubito/experiment": 4038,  # includes the worker processes
     "dubito/game": 2085,
     "dubito/games": 0,
     "dubito/games/bs": 1320,
@@ -26,7 +26,7 @@ BUDGETS: Final = {
     "dubito/house": 1913,
     "dubito/llm": 6890,  # a row per known error of twelve servers, with its source
     "dubito/plugins": 0,
-    "dubito/plugins/dask": 55,
+    "dubito/plugins/dask": 68,
     "dubito/plugins/inspect": 85,
     "dubito/plugins/leaderboard": 1442,
     "dubito/plugins/local": 290,
@@ -41,7 +41,7 @@ BUDGETS: Final = {
     "dubito/store": 1475,
     "dubito/web": 1220,
     "dubito/workshop": 3622,  # includes the checks of a server, `dubito models check`
-    "tests": 44948,
+    "tests": 44995,
 }
 
 

@@ -21,7 +21,7 @@ from dubito.errors import UsageError, describe_signal, one_line
 
 _ENTRY: Final = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from dubito.experiment import processes; "
-    "processes.serve()"
+    "processes.serve_parent()"
 )
 _LENGTH: Final = struct.Struct("<Q")  # length of a message
 _STOP: Final = b""  # a message without content
@@ -140,12 +140,15 @@ class WorkerProcesses(Executor):
             return worker.call(function, *args)
         except WorkerDied as error:
             self._death = self._death or error
-            for each in self._workers:
-                each.kill()
+            self.kill()
             # Others end because of the first.
             raise self._death from None
         finally:
             self._idle.put(worker)
+
+    def kill(self) -> None:
+        for worker in self._workers:
+            worker.kill()
 
     def stop(self) -> None:
         """Tell all running calls to stop soon."""
@@ -168,7 +171,7 @@ def _receive(stream: IO[bytes]) -> bytes | None:
     return content if len(content) == length else None
 
 
-def serve() -> None:
+def serve_parent() -> None:
     """Run the calls of the process that started this one, until that process is gone."""
     calls, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     # Bots can read from standard input and print.

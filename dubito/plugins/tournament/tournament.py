@@ -4,12 +4,10 @@ Each process referees one pairing at a time. The main process writes the log. Af
 continues with the remaining matches.
 """
 
-import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import Any, Final
 
 from dubito import __version__
 from dubito.errors import RunStopped, UsageError, one_line
+from dubito.experiment.processes import WorkerDied, WorkerProcesses
 from dubito.experiment.workers import STOP_SIGNALS, available_cores, block_signals
 from dubito.plugins.openspiel.engine import engine_version
 from dubito.plugins.tournament.log import (
@@ -45,7 +44,6 @@ from dubito.store.lock import LOCK, RunLog, lock_folder
 
 _GB: Final = 1 << 30
 _SECRET_BYTES: Final = 16
-_CONTEXT: Final = multiprocessing.get_context("spawn")
 _ANNOUNCED_SETTINGS: Final = (
     "dialect",
     "matches",
@@ -219,7 +217,7 @@ class _Referees:
             finished,
         )
         self._note = RunLog(log.folder)
-        self._busy: dict[Future[MatchReport], tuple[ProcessPoolExecutor, Pairing, LogWriter]] = {}
+        self._busy: dict[Future[MatchReport], tuple[WorkerProcesses, Pairing, LogWriter]] = {}
         self._facts: dict[str, bool] | None = None  # as last reported
 
     def play(self, work: list[Work]) -> None:
@@ -241,7 +239,7 @@ class _Referees:
                 raise
         self._note("finished", matches=self._finished)
 
-    def _assign(self, work: list[Work], idle: list[ProcessPoolExecutor], stopping: bool = False) -> None:
+    def _assign(self, work: list[Work], idle: list[WorkerProcesses], stopping: bool = False) -> None:
         """Assign work to idle processes until all of it is done."""
         while work or self._busy:
             pairings = [pairing for pairing, _ in work]
@@ -267,10 +265,8 @@ class _Referees:
             self._report_limits(facts)
             if line is not None:
                 write(line)
-        except BrokenProcessPool:
-            raise RunStopped(
-                "a referee process died", hint="run the same command again to continue; see run.log for details"
-            ) from None
+        except WorkerDied as error:
+            raise RunStopped(f"{error}; run the same command again to continue") from None
         except (RunStopped, OSError) as error:
             problem = (
                 f"cannot write {self._log.folder}: {error.strerror}; once that is fixed, run the same command again"
@@ -298,21 +294,19 @@ class _Referees:
             self._say(sentence)
 
     @contextmanager
-    def _processes(self, count: int, cores: list[int]) -> Iterator[list[ProcessPoolExecutor]]:
-        pools, others = [], multiprocessing.active_children()
-        # Only the main process handles signals.
-        with block_signals():
-            for number in range(count):
-                arguments = (self._tournament, self._log.folder, assign_cores(number, count, cores), os.getpid())
-                pools.append(ProcessPoolExecutor(1, _CONTEXT, _set_up_process, arguments))
-                # The first task starts the process.
-                pools[-1].submit(os.getpid)
+    def _processes(self, count: int, cores: list[int]) -> Iterator[list[WorkerProcesses]]:
+        pools = list[WorkerProcesses]()
         try:
+            # Only the main process handles signals.
+            with block_signals():
+                for number in range(count):
+                    pools.append(WorkerProcesses(1))
+                    cores_of_pair = assign_cores(number, count, cores)
+                    pools[-1].submit(_set_up_process, self._tournament, self._log.folder, cores_of_pair, os.getpid())
             yield [*pools]
         except BaseException:
-            for process in multiprocessing.active_children():
-                if process not in others:
-                    process.kill()
+            for pool in pools:
+                pool.kill()
             raise
         finally:
             for pool in pools:

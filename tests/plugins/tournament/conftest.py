@@ -1,13 +1,11 @@
 """Skip these tests without OpenSpiel or process sessions."""
 
-import multiprocessing
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from dubito.plugins.tournament import tournament
 from dubito.plugins.tournament.log import MatchLine
 from dubito.sandbox import warden
 from tests.plugins.tournament import kit
@@ -15,19 +13,6 @@ from tests.plugins.tournament import kit
 pytest.importorskip("pyspiel", reason="OpenSpiel is not installed, so no match was refereed: pip install open_spiel")
 if sys.platform == "win32":
     pytest.skip("the referee needs process groups", allow_module_level=True)
-
-
-@pytest.fixture(autouse=True, scope="session")
-def quick_processes() -> Iterator[None]:
-    """Fork the referees' processes, because each spawned one spends a second on imports.
-
-    Those of `KILLED` are still spawned. Python 3.12 and later warn about forking in a process with threads, which the
-    tests have.
-    """
-    with pytest.MonkeyPatch.context() as patch:
-        if sys.version_info < (3, 12):
-            patch.setattr(tournament, "_CONTEXT", multiprocessing.get_context("fork"))
-        yield
 
 
 @pytest.fixture
