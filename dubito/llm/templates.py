@@ -131,17 +131,24 @@ class TemplateFiles:
     def reachable(self, environment: Environment, name: str) -> dict[str, nodes.Template]:
         """Parse a template and everything it includes. Raises UsageError with the file and line."""
         trees: dict[str, nodes.Template] = {}
-        remaining = [name]
-        while remaining:
-            name = remaining.pop()
-            if name in trees:
-                continue
-            trees[name] = self._parse(environment, name)
-            for other in meta.find_referenced_templates(trees[name]):
-                if other is None:
-                    raise UsageError(f"{self.paths[name]}: the name of an included file must be a literal string")
-                remaining.append(other)
+        self._add_reachable(environment, name, trees, ())
         return trees
+
+    def _add_reachable(
+        self, environment: Environment, name: str, trees: dict[str, nodes.Template], includers: Sequence[str]
+    ) -> None:
+        if name in trees:
+            return
+        trees[name] = self._parse(environment, name)
+        for other in meta.find_referenced_templates(trees[name]):
+            if other is None:
+                raise UsageError(f"{self.paths[name]}: the name of an included file must be a literal string")
+            if other in (*includers, name):
+                # Rendering would fail too, but Python could print a traceback when it ends the nested generators.
+                problem = f"maximum recursion depth exceeded, because {other} includes itself"
+                where = f"{self.paths[name]}, line {_include_line(trees[name], other)}"
+                raise UsageError(f"{where}: RecursionError: {problem}; correct the template")
+            self._add_reachable(environment, other, trees, (*includers, name))
 
     def _parse(self, environment: Environment, name: str) -> nodes.Template:
         try:
@@ -166,6 +173,14 @@ class TemplateFiles:
                 place = f"{trace.tb_frame.f_code.co_filename}, line {trace.tb_lineno}"
             trace = trace.tb_next
         return place
+
+
+def _include_line(tree: nodes.Template, name: str) -> int:
+    for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
+        named = getattr(node, "template", nodes.Const("")).as_const()
+        if name == named or name in [*named]:
+            return node.lineno
+    raise AssertionError("the template includes this file")
 
 
 class _Code(CodeGenerator):

@@ -28,7 +28,19 @@ def doubled(way: str) -> str:
         ("{% for a in range(99999) recursive %}{{ loop(range(99999)) }}{% endfor %}", STEPS),
         ("{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(60) }}", STEPS),
         ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "maximum recursion depth"),
-        ("{% include 'user.jinja' %}{% include 'user.jinja' %}", "maximum recursion depth"),
+        *(
+            (f"x {{% {tag} %}}", "user.jinja, line 1: .*because user.jinja includes itself")
+            for tag in (
+                "include 'user.jinja'",
+                "import 'user.jinja' as u",
+                "extends 'user.jinja'",
+                "include ['user.jinja']",
+            )
+        ),
+        (
+            "{% if seat > 99 %}{% include 'system.jinja' %}{% include 'user.jinja' %}{% endif %}",
+            "because user.jinja includes itself",
+        ),
         ("{% for i in range(9999) %}" + "x" * 5000 + "{% endfor %}", "user.jinja produces more than 500,000"),
         ("{{ '%999999999d' % 1 }}", WIDTH),
         ("{{ '%*d' % (999999999, 1) }}", WIDTH),
