@@ -18,8 +18,10 @@ from dubito.errors import UsageError, one_line
 
 DEFAULT_PORT: Final = 8765
 _BACKLOG: Final = 2048
-_ACCEPTED_AT_ONCE: Final = 64  # connections; asyncio reports each one that finds no descriptor
+_ACCEPTED_AT_ONCE: Final = 16  # connections; asyncio reports each one that finds no descriptor
 _REQUEST_SECONDS: Final = 10.0  # seconds for a request to arrive completely
+# Key of a request's scope, set by an app that recognises the visitor. Its connection keeps its slot.
+KNOWN_VISITOR: Final = "known_visitor"
 MAX_CONNECTIONS: Final = 500
 _SPARE_DESCRIPTORS: Final = 64  # descriptors reserved for files and models
 _BUSY: Final = (
@@ -81,12 +83,16 @@ def address(host: str, listener: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/"
 
 
-def make_server(app: ASGIApp, serves: Callable[[], None] = lambda: None) -> uvicorn.Server:
+def make_server(
+    app: ASGIApp, serves: Callable[[], None] = lambda: None, *, spares_known: bool = False
+) -> uvicorn.Server:
     """Return a server for `run([listener])`.
 
-    `serves` is called once the server accepts requests. From then on, the server can be stopped cleanly.
+    `serves` is called once the server accepts requests. From then on, the server can be stopped cleanly. With
+    `spares_known`, visitors whom the app marks (`KNOWN_VISITOR`) are served even if strangers use all connections.
     """
-    config = plain_http(app, http=_Protocol, timeout_graceful_shutdown=_GRACE, backlog=_ACCEPTED_AT_ONCE)
+    protocol = _KnownFirstProtocol if spares_known else _Protocol
+    config = plain_http(app, http=protocol, timeout_graceful_shutdown=_GRACE, backlog=_ACCEPTED_AT_ONCE)
     return _Server(config, serves)
 
 
@@ -97,9 +103,9 @@ def serve(app: ASGIApp, host: str, listener: socket.socket, announce: Callable[[
 
 @contextmanager
 def serve_in_thread(app: ASGIApp, listener: socket.socket) -> Iterator[None]:
-    """Serve requests in a thread until the context ends."""
+    """Serve requests in a thread until the context ends. The app marks known visitors."""
     started = Event()
-    server = make_server(app, started.set)
+    server = make_server(app, started.set, spares_known=True)
     thread = Thread(target=server.run, args=([listener],), name="server", daemon=True)
     thread.start()
     started.wait()
@@ -128,11 +134,15 @@ class _Protocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > max_connections():
+        if len(self.connections) > max_connections() and not self._make_room():
             transport.write(_BUSY)
             transport.close()
         else:
             self._timer = self.loop.call_later(_REQUEST_SECONDS, self._end_if_slow)
+
+    def _make_room(self) -> bool:
+        """Return whether this connection can have the slot of another one."""
+        return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:
@@ -154,6 +164,34 @@ class _Protocol(H11Protocol):
             self.transport.abort()
 
 
+class _KnownFirstProtocol(_Protocol):
+    """HTTP for visitors who log in, whom strangers must not keep out by opening connections.
+
+    A new connection above the limit gets the slot of the oldest stranger's one that has nothing to do.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._made = self.loop.time()
+        super().connection_made(transport)
+
+    def _make_room(self) -> bool:
+        all_others = (one for one in self.connections if isinstance(one, _KnownFirstProtocol) and one is not self)
+        others = [one for one in all_others if one._is_idle_stranger()]
+        if others:
+            oldest = min(others, key=lambda one: one._made)
+            # The loop forgets the connection later, perhaps after it has accepted more of them.
+            self.connections.discard(oldest)
+            oldest.transport.abort()
+        return bool(others)
+
+    def _is_idle_stranger(self) -> bool:
+        """Return whether this connection waits for a stranger to send a request, or to read the response."""
+        if self.transport.is_closing() or (self.scope is not None and KNOWN_VISITOR in self.scope):
+            return False
+        is_busy = self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body
+        return not is_busy or self.transport.get_write_buffer_size() > 0
+
+
 def _report_loop_fault(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     error = context.get("exception")
     if not (isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)):
@@ -168,4 +206,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         asyncio.get_running_loop().set_exception_handler(_report_loop_fault)
         await super().startup(sockets)
+        for listener in sockets or []:
+            # asyncio has shortened the queue to the number of connections that it accepts at once.
+            listener.listen(_BACKLOG)
         self._serves()

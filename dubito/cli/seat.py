@@ -1,7 +1,7 @@
 """`dubito seat`: let an agent play over HTTP or MCP. `dubito/web/agent.py` has the API."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -25,6 +25,7 @@ from dubito.experiment.experiment import Experiment, kind_of_player
 from dubito.experiment.resolve import check_cache
 from dubito.experiment.run import find_finished_run
 from dubito.experiment.saved_config import config_to_store, load_stored_config
+from dubito.game import Game
 from dubito.hooks import agent_apps, import_place
 
 if TYPE_CHECKING:
@@ -46,6 +47,11 @@ _POLL_SECONDS: Final = 0.1
 @click.option("--opponents", metavar="A,B,...", help="Opposing bots and models. [default: all hand-written bots]")
 @click.option("--name", default=_AGENT, show_default=True, help="The agent's name in results, if CONFIG has no agent.")
 @click.option("--deadline", type=float, metavar="SECONDS", help="Time limit per decision. [default: 300]")
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    help="File with the agents' tokens, so that they survive a restart. Created if missing.",
+)
 @click.option("--games", metavar="N", help=f"Games, a multiple of the number of contenders. [default: {_GAMES}]")
 @games_path_option
 @config_options("game", "table_sizes", "contenders", "seed", "on_bot_error", "in_flight", "budget", "cache", "output")
@@ -58,6 +64,7 @@ def seat(
     opponents: str | None,
     name: str,
     deadline: float | None,
+    token_file: Path | None,
     tables: bool,
     quiet: bool,
     rules: Mapping[str, Any],
@@ -71,7 +78,7 @@ def seat(
     """
     address, given = _parse_address(listen), {**flags, **rules}
     if (started := find_started_run(config)) is not None:
-        refuse_other_settings(started, "games", "listen", "allow_host", "tables", "quiet")
+        refuse_other_settings(started, "games", "listen", "allow_host", "token_file", "tables", "quiet")
         checked = load_stored_config(started, given)
     else:
         checked = _read_agent_config(config, opponents, name, deadline, given)
@@ -82,7 +89,7 @@ def seat(
     if warning := check_cache(experiment, registry, calls):
         note(warning)
     stored = config_to_store(checked, experiment)
-    with _serve_seats(experiment, address, allow_host) as seats:
+    with _serve_seats(experiment, registry.game, address, allow_host, token_file) as seats:
         result = play_with_progress(
             experiment, registry, folder, calls, stored, workers=checked.workers, quiet=quiet, seats=seats
         )
@@ -96,20 +103,28 @@ def seat(
 
 @contextmanager
 def _serve_seats(
-    experiment: Experiment, address: tuple[str, int | None], allowed: Sequence[str]
+    experiment: Experiment, game: Game, address: tuple[str, int | None], allowed: Sequence[str], token_file: Path | None
 ) -> "Iterator[dict[str, AgentSeat]]":
     """Serve the seats of an experiment's agents, by player, and print how to reach them."""
     # Imported late: no other command needs a web server.
     from dubito import serve
+    from dubito.llm.answers import union_schema
     from dubito.seats.remote import AgentSeat
+    from dubito.seats.tokens import load_tokens
     from dubito.web.agent import make_agent_app
     from dubito.web.guard import is_loopback
 
     games, host = experiment.games // len(experiment.contenders), address[0]
     agents = [spec for spec in experiment.contenders if kind_of_player(spec) == "agent"]
-    seats = {spec.name: AgentSeat(spec.name, games, spec.settings["deadline"]) for spec in agents}
+    tokens = [None] * len(agents) if token_file is None else load_tokens(token_file, len(agents))
+    brief: Set[str] | None = getattr(game.facts, "BRIEF", None)
+    seats = {
+        spec.name: AgentSeat(spec.name, games, spec.settings["deadline"], token, brief)
+        for spec, token in zip(agents, tokens, strict=True)
+    }
     with serve.listen(*address) as listener:
-        app = make_agent_app([*seats.values()], host, allowed, apps := _load_apps())
+        answer = union_schema([node.answer for node in game.nodes])
+        app = make_agent_app([*seats.values()], host, allowed, apps := _load_apps(), answer)
         with serve.serve_in_thread(app, listener):
             if not is_loopback(bound_to := listener.getsockname()[0]):
                 note(f"Warning: {one_line(bound_to)} is not encrypted. Anyone on the network can read the tokens.")

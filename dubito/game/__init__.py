@@ -200,7 +200,8 @@ class Facts(Protocol):
     Facts contain only what the seat can know. A game with a walk can add `turn(position)`, for prompts that ask all
     questions of a turn at once. It returns the given position and the positions of all questions that may follow in the
     turn, in order, each after the answers that lead to it. The game can also add `AT_ONCE`, the facts that are worded
-    differently for a decision model, which always gets all the questions.
+    differently for a decision model, which always gets all the questions, and `BRIEF`, the names of the facts that an
+    agent gets with every question. It gets the other ones only when it asks for them.
     """
 
     @property

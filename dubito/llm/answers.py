@@ -326,6 +326,17 @@ def answer_schema(kind: Answer | Odds) -> Schema:
             return {"type": "integer"}
 
 
+def union_schema(kinds: Collection[Answer]) -> Schema:
+    """Return the JSON schema of an answer of any of these kinds.
+
+    It states the types twice, because some clients ignore `anyOf`, and others a list of types.
+    """
+    schemas = [answer_schema(kind) for kind in dict.fromkeys(kinds)]
+    if len(schemas) == 1:
+        return schemas[0]
+    return {"type": [*dict.fromkeys(schema["type"] for schema in schemas)], "anyOf": schemas}
+
+
 def describe_kind(kind: Answer | Odds) -> str:
     match kind:
         case Bool():

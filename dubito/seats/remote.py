@@ -1,13 +1,13 @@
 """A seat whose questions an agent answers over a network, one game at a time.
 
 The thread of a game leaves its messages here and waits for the answer. The agent's requests arrive through a server
-(`dubito/web/agent.py`). Agents get the same messages as programs (docs/programs.md).
+(`dubito/web/agent.py`). Agents get the messages of programs (docs/programs.md), shortened unless they ask for all,
+because everything that an agent reads stays in its context.
 """
 
 import asyncio
 import json
-import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import Future
 from contextlib import suppress
 from threading import Condition
@@ -16,10 +16,11 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, Field
 
-from dubito.errors import IllegalOutput
+from dubito.errors import IllegalOutput, one_line
 from dubito.files import CheckedModel
 from dubito.llm.request import Interrupted
 from dubito.seats.program import ProgramError
+from dubito.seats.tokens import make_token
 
 _MAX_WAIT: Final = 60.0  # maximum number of seconds that a request waits for a question
 _POLL_SECONDS: Final = 0.5  # seconds between checks for a stop of the run
@@ -33,7 +34,7 @@ class ObserveOptions(CheckedModel):
     """Options for observing."""
 
     wait: float = Field(30, ge=0, le=_MAX_WAIT, description="maximum number of seconds to wait for a question")
-    all: bool = Field(default=False, description="return all messages of this game, not only new ones")
+    all: bool = Field(default=False, description="return this game from its start, with all facts and events")
 
 
 class Observation(BaseModel):
@@ -47,8 +48,8 @@ class Observation(BaseModel):
     seconds: float | None = Field(description="time left for the answer")
     messages: list[dict[str, Any]] = Field(
         description=(
-            "the messages since your last answer, or all messages of this game (hello, event, decide and end, "
-            "described in docs/programs.md). The last one is the open question."
+            "what has happened since your last answer: hello, event, decide and end, described in docs/programs.md. "
+            "The last one is the open question. `history` in its facts has the new lines."
         )
     )
 
@@ -68,6 +69,11 @@ class AgentAnswer(CheckedModel):
 
     question: int = Field(description="number of the question, from observe")
     answer: Any = Field(description="one of the legal answers")
+
+    @property
+    def readings(self) -> Sequence[Any]:
+        """What the answer can mean. The first legal reading counts."""
+        return [self.answer]
 
 
 class Accepted(BaseModel):
@@ -105,9 +111,13 @@ class NotOpen(Exception):
 class AgentSeat:
     """One player's seat in all games of a run, used by the games' threads and by its agent's requests."""
 
-    def __init__(self, name: str, games: int, deadline: float) -> None:
+    def __init__(
+        self, name: str, games: int, deadline: float, token: str | None = None, brief: Set[str] | None = None
+    ) -> None:
+        """Create a seat. `brief` names the facts that every question shows, or is None for all facts."""
         self.name, self.games, self.deadline = name, games, deadline
-        self.token = secrets.token_urlsafe(24)
+        self.token = token or make_token()
+        self._brief = brief
         self.stopped: Callable[[], bool] = lambda: False  # whether the run was stopped
         self._changed = Condition()
         self._listeners = set[Callable[[], None]]()
@@ -116,11 +126,14 @@ class AgentSeat:
         self._latest: int | None = None  # the current game, or the last one
         self._messages: list[Mapping[str, Any]] = []
         self._answered = 0  # number of messages before the last answer
+        self._shown_lines = 0  # number of lines of this game's history before the last answer
+        self._shown_facts: Mapping[str, Any] = {}  # facts of the last game's `hello`
         self._question = 0
         self._until: float | None = None  # deadline of the open question; None if no agent has connected
         self._is_open = self._saw_end = False
         self._last_request: float | None = None
-        self._pending: tuple[str, Future[None]] | None = None
+        self._pending: tuple[Sequence[str], Future[None]] | None = None
+        self._missed: tuple[int, str] | None = None  # the last question without an answer, and what happened
         self._ended: list[GameEnd] = []
         self._reason: str | None = None
 
@@ -149,16 +162,19 @@ class AgentSeat:
         with self._changed:
             if messages[0]["type"] == "hello":
                 # The agent may not have seen the end of the last game yet.
-                self._messages, self._answered = self._messages[self._answered :], 0
+                self._messages, self._answered, self._shown_lines = self._messages[self._answered :], 0, 0
             self._messages += messages
             self._question, self._is_open, self._until = self._question + 1, True, None
             self._notify()
             try:
                 return self._await_answer(check)
+            except ProgramError as error:
+                self._missed = self._question, str(error)
+                raise
             finally:
                 self._is_open = False
                 if self._pending is not None:
-                    self._pending[1].set_exception(NotOpen(f"question {self._question} is no longer open"))
+                    self._pending[1].set_exception(NotOpen(self._describe_closed(self._question)))
                     self._pending = None
                 self._notify()
 
@@ -169,9 +185,9 @@ class AgentSeat:
             if self._until is None and self._last_request is not None:
                 self._until = monotonic() + self.deadline
             if self._pending is not None:
-                (line, verdict), self._pending = self._pending, None
+                (lines, verdict), self._pending = self._pending, None
                 try:
-                    check(line)
+                    line = _first_legal(lines, check)
                 except IllegalOutput as error:
                     refusals, last_refusal = refusals + 1, f"; its last answer was refused: {error}"
                     verdict.set_exception(error)
@@ -181,13 +197,21 @@ class AgentSeat:
                 except BaseException:
                     verdict.set_exception(NotOpen("the game failed"))
                     raise
-                self._answered = len(self._messages)
+                self._note_shown()
                 verdict.set_result(None)
                 return line
             left = _POLL_SECONDS if self._until is None else self._until - monotonic()
             if left <= 0:
                 raise ProgramError(f"it did not answer within {self.deadline:g} s{last_refusal}")
             self._changed.wait(min(left, _POLL_SECONDS))
+
+    def _note_shown(self) -> None:
+        """Note that the agent knows all messages so far, since it has answered the last one."""
+        for message in self._messages[self._answered :]:
+            if message["type"] == "hello":
+                self._shown_facts = message.get("facts", {})
+        self._shown_lines = len(self._messages[-1].get("facts", {}).get("history", ()))
+        self._answered = len(self._messages)
 
     def send(self, message: Mapping[str, Any]) -> None:
         with self._changed:
@@ -258,7 +282,7 @@ class AgentSeat:
                 self._listeners.discard(wake)
 
     def observe(self, whole: bool) -> Observation:
-        """Return the messages since the last answer (or all messages of the game) and the open question."""
+        """Return the open question and what is new since the last answer, or the whole game with all facts."""
         with self._changed:
             self._saw_end = self._reason is not None
             return Observation(
@@ -266,8 +290,35 @@ class AgentSeat:
                 game=self._latest,
                 question=self._question if self._is_open else None,
                 seconds=self._remaining_seconds() if self._is_open else None,
-                messages=[dict(message) for message in self._messages[0 if whole else self._answered :]],
+                messages=_strip_earlier(self._messages) if whole else self._shorten(self._messages[self._answered :]),
             )
+
+    def _shorten(self, messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Return messages without what the agent has seen, and without the events that the history tells.
+
+        Of the facts, `hello` keeps those that differ from the last game's, and the last question keeps the game's brief
+        ones and the new lines of the history.
+        """
+        kept, is_told = list[dict[str, Any]](), False
+        for message in reversed(_strip_earlier(messages)):
+            match message["type"]:
+                case "hello":
+                    new = [fact for fact in message["facts"].items() if fact not in self._shown_facts.items()]
+                    message["facts"] = dict(new)
+                case "event" if is_told:
+                    continue
+                case "end":
+                    is_told = False
+                case "decide" if "facts" in message:
+                    facts, legal = message["facts"], message["legal"]
+                    brief = (facts.keys() if self._brief is None else self._brief) - _NOT_BRIEF
+                    shown = {key: _round(fact) for key, fact in facts.items() if key in brief}
+                    if "history" in facts:
+                        is_told, shown["history"] = True, facts["history"][self._shown_lines :]
+                    form = {} if legal is not None else {"schema": message["schema"]}
+                    message = {"type": "decide", "node": message["node"], "facts": shown, "legal": legal, **form}
+            kept.append(message)
+        return kept[::-1]
 
     def legal_moves(self) -> LegalMoves:
         """Return the legal answers to the open question. Raises NotOpen."""
@@ -287,7 +338,7 @@ class AgentSeat:
 
         The result raises IllegalOutput for an unusable answer and NotOpen for a late one.
         """
-        line = json.dumps({"answer": answer.answer})
+        lines = [json.dumps({"answer": reading}) for reading in answer.readings]
         with self._changed:
             self._check_open(answer.question)
             if self._pending is not None:
@@ -295,7 +346,7 @@ class AgentSeat:
             verdict = Future[None]()
             # From now on, a client that disconnects cannot cancel the answer.
             verdict.set_running_or_notify_cancel()
-            self._pending = (line, verdict)
+            self._pending = (lines, verdict)
             self._changed.notify_all()
             return verdict
 
@@ -307,12 +358,51 @@ class AgentSeat:
 
     def _check_open(self, question: int) -> None:
         """Raise NotOpen unless this question is open."""
+        if self._is_open and question == self._question and self._reason is None:
+            return
+        raise NotOpen(self._describe_closed(question))
+
+    def _describe_closed(self, question: int) -> str:
+        """Return why a question is not open."""
+        why = (
+            f": your agent failed: {self._missed[1]}"
+            if self._missed is not None and self._missed[0] == question
+            else ""
+        )
         if self._reason is not None:
-            raise NotOpen("the run is over")
-        if not self._is_open:
-            raise NotOpen("no question is open: call observe until one is")
-        if question != self._question:
-            raise NotOpen(f"question {question} is not open, but question {self._question} is")
+            return f"the run is over ({one_line(self._reason)})" if not why else f"the run is over{why}"
+        if why or (self._is_open and question == self._question):
+            return f"question {question} is no longer open{why}"
+        if self._is_open:
+            return f"question {question} is not open, but question {self._question} is"
+        return "no question is open: call observe until one is"
 
     def _remaining_seconds(self) -> float:
         return self.deadline if self._until is None else round(max(0.0, self._until - monotonic()), 1)
+
+
+# Facts that a shortened question gives in another place, or that only matter with the whole history.
+_NOT_BRIEF: Final = frozenset({"history", "own_moves", "node", "legal"})
+
+
+def _strip_earlier(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return messages with only the name of each question but the last, since later facts include earlier ones."""
+    last = max((place for place, message in enumerate(messages) if message["type"] == "decide"), default=-1)
+    return [
+        {"type": "decide", "node": message["node"]} if message["type"] == "decide" and place < last else dict(message)
+        for place, message in enumerate(messages)
+    ]
+
+
+def _round(fact: Any) -> Any:
+    return round(fact, 3) if isinstance(fact, float) else fact
+
+
+def _first_legal(lines: Sequence[str], check: Callable[[str], None]) -> str:
+    """Return the first line that can be used. Raises IllegalOutput for the last one if there is none."""
+    for line in lines[:-1]:
+        with suppress(IllegalOutput):
+            check(line)
+            return line
+    check(lines[-1])
+    return lines[-1]

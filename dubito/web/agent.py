@@ -19,6 +19,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from dubito import __version__
 from dubito.errors import IllegalOutput
 from dubito.files import CheckedModel, describe_fault
+from dubito.llm.answers import Schema
+from dubito.llm.request import DuplicateKey
 from dubito.seats.remote import (
     Accepted,
     AgentAnswer,
@@ -29,11 +31,27 @@ from dubito.seats.remote import (
     ObserveOptions,
     SeatProgress,
 )
+from dubito.serve import KNOWN_VISITOR
 from dubito.web.guard import Guard, read_body
 
 OPENAPI: Final = "/openapi.json"
 _UNAUTHORIZED: Final = "The token is missing or invalid. Send it in the header `Authorization: Bearer TOKEN`."
-_STATUSES: Final = {401: "The token is invalid.", 409: "The question is not open.", 422: "The input is invalid."}
+_STATUSES: Final = {
+    400: "The request is not valid HTTP, or a proxy could read it differently.",
+    401: "The token is missing or invalid.",
+    403: "The request comes from another site.",
+    404: "There is no such path.",
+    405: "The path has another method.",
+    409: "The question is not open.",
+    413: "The body is too long.",
+    415: "The body is not application/json.",
+    421: "The host name is not this server's.",
+    422: "The input is invalid.",
+    500: "The server failed.",
+    503: "Too many visitors are connected.",
+}
+ANY: Final[Schema] = {}
+_TEXT_STATUSES: Final = (400, 503)  # statuses that can come from the HTTP layer, as plain text
 
 
 class NoInput(CheckedModel):
@@ -83,15 +101,19 @@ ENDPOINTS: Final[Mapping[str, Endpoint]] = {
 
 
 def make_agent_app(
-    seats: Sequence[AgentSeat], host: str, allowed: Sequence[str], more: Mapping[str, ASGIApp]
+    seats: Sequence[AgentSeat], host: str, allowed: Sequence[str], more: Mapping[str, ASGIApp], answer: Schema = ANY
 ) -> Starlette:
-    """Build the web app for these seats. `more` maps paths to apps from plugins."""
+    """Build the web app for these seats.
+
+    `more` maps paths to apps from plugins, and `answer` is the schema of the game's answers.
+    """
     routes = [Route(f"/{name}", use_endpoint, methods=[each.method]) for name, each in ENDPOINTS.items()]
     routes += [Route(path, app, methods=["POST"]) for path, app in more.items()]
-    refused = (HTTPException, NotOpen, IllegalOutput, ValidationError, ClientDisconnect, Exception)
+    refused = (HTTPException, NotOpen, IllegalOutput, ValidationError, DuplicateKey, ClientDisconnect, Exception)
+    document = build_openapi(answer)
     app = Starlette(
-        routes=[Route(OPENAPI, show_openapi), *routes],
-        middleware=[Middleware(Guard, host=host, allowed=allowed), Middleware(TokenCheck, seats=seats)],
+        routes=[Route(OPENAPI, lambda request: _respond(document)), *routes],
+        middleware=[Middleware(Guard, host=host, allowed=allowed), Middleware(TokenCheck, seats=seats, answer=answer)],
         exception_handlers=dict.fromkeys(refused, _refuse),
     )
     app.router.redirect_slashes = False
@@ -101,8 +123,8 @@ def make_agent_app(
 class TokenCheck:
     """Middleware that finds the seat for a request's token. Only the API's description is public."""
 
-    def __init__(self, app: ASGIApp, seats: Sequence[AgentSeat]) -> None:
-        self._app, self._seats = app, seats
+    def __init__(self, app: ASGIApp, seats: Sequence[AgentSeat], answer: Schema) -> None:
+        self._app, self._seats, self._answer = app, seats, answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] != OPENAPI:
@@ -112,7 +134,7 @@ class TokenCheck:
                 await response(scope, receive, send)
                 return
             seat.connect()
-            scope["seat"] = seat
+            scope.update({"seat": seat, "answer": self._answer, KNOWN_VISITOR: True})
         await self._app(scope, receive, send)
 
     def _find_seat(self, header: str) -> AgentSeat | None:
@@ -132,13 +154,13 @@ async def use_endpoint(request: Request) -> Response:
     return _respond((await endpoint.use(request.scope["seat"], given)).model_dump(by_alias=True))
 
 
-def show_openapi(request: Request) -> Response:
-    return _respond(build_openapi())
-
-
 def _respond(content: Any) -> Response:
-    # Escapes all non-ASCII characters because models may write half of a surrogate pair.
-    return Response(json.dumps(content), media_type="application/json")
+    return Response(to_text(content), media_type="application/json")
+
+
+def to_text(content: Any) -> str:
+    """Return short JSON. All non-ASCII characters are escaped because models may write half of a surrogate pair."""
+    return json.dumps(content, separators=(",", ":"))
 
 
 def describe_refusal(error: Exception) -> tuple[int, str]:
@@ -148,6 +170,8 @@ def describe_refusal(error: Exception) -> tuple[int, str]:
             return 409, str(error)
         case IllegalOutput():
             return 422, f"{error.problem}; the question is still open"
+        case DuplicateKey():
+            return 422, f"invalid input: {error}"
         case ValidationError():
             return 422, f"invalid input: {describe_fault(error, 'the body')}"
         case HTTPException():
@@ -162,11 +186,20 @@ def _refuse(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": text}, status, getattr(error, "headers", None))
 
 
-def build_openapi() -> dict[str, Any]:
-    """Build the API's description from the models of its requests and responses."""
+def describe_input(endpoint: Endpoint, answer: Schema) -> dict[str, Any]:
+    """Return the schema of an endpoint's input, with the schema of the game's answers."""
+    schema = endpoint.takes.model_json_schema()
+    if "answer" in schema.get("properties", {}):
+        schema["properties"]["answer"] |= answer
+    return schema
+
+
+def build_openapi(answer: Schema = ANY) -> dict[str, Any]:
+    """Build the API's description from the models of its requests and responses, and the game's answers."""
     models: list[type[BaseModel]] = [AgentAnswer, RefusedRequest, *(each.returns for each in ENDPOINTS.values())]
     template = "#/components/schemas/{model}"
     _, schemas = models_json_schema([(model, "serialization") for model in models], ref_template=template)
+    schemas["$defs"]["AgentAnswer"] = describe_input(ENDPOINTS["act"], answer)
     return {
         "openapi": "3.1.0",
         "info": {"title": "dubito seat", "version": __version__, "description": "Play a seat in the games of a run."},
@@ -181,9 +214,9 @@ def build_openapi() -> dict[str, Any]:
 
 def _describe(name: str, endpoint: Endpoint) -> dict[str, Any]:
     responses = {"200": {"description": "OK", "content": _json_content(endpoint.returns)}}
-    responses |= {
-        str(code): {"description": text, "content": _json_content(RefusedRequest)} for code, text in _STATUSES.items()
-    }
+    for code, text in _STATUSES.items():
+        plain = {"text/plain": {"schema": {"type": "string"}}} if code in _TEXT_STATUSES else {}
+        responses[str(code)] = {"description": text, "content": _json_content(RefusedRequest) | plain}
     described = {"operationId": name, "summary": endpoint.about, "responses": responses}
     if endpoint.method == "POST":
         return {**described, "requestBody": {"required": True, "content": _json_content(endpoint.takes)}}

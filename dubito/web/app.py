@@ -23,6 +23,7 @@ from dubito.errors import DubitoError, UsageError, join_names, one_line
 from dubito.files import describe_fault
 from dubito.game import Game, PlayerKind
 from dubito.game.words import Option, choose_picture, default_bots, load_words, strengths
+from dubito.llm.request import DuplicateKey
 from dubito.report.render import Renderer, Site, Viewer, escape_text, escape_values
 from dubito.report.share import page_of_file, shared_file, shared_page
 from dubito.show.opponents import Opponent, as_sentence
@@ -94,6 +95,7 @@ def make_app(tables: Tables, host: str, allowed: Sequence[str] = ()) -> Starlett
         {
             HTTPException: pages.handle_refusal,
             DubitoError: pages.handle_refusal,
+            DuplicateKey: pages.handle_refusal,
             ClientDisconnect: pages.handle_disconnect,
             Exception: pages.handle_crash,
         },
@@ -228,8 +230,12 @@ class _Pages:
         """Report an error in one sentence, as JSON for scripts and as a page for people."""
         status, headers = 400, None
         sentence = as_sentence(str(error))
+        if isinstance(error, DuplicateKey):
+            sentence = as_sentence(f"invalid request: {error}")
         if isinstance(error, HTTPException):
             status, headers = error.status_code, error.headers
+            if status == 405 and headers is None:
+                headers = {"Allow": "GET, HEAD"}  # static files
             sentence = as_sentence(error.detail)
         return _error_response(request, status, sentence, headers)
 

@@ -1,5 +1,6 @@
-"""Check that every request comes from one of this site's pages, or from no page."""
+"""Check that every request comes from one of this site's pages, or from no page, and can be read in only one way."""
 
+import json
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
 from pathlib import Path
@@ -15,6 +16,8 @@ from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, ExceptionHandler, Message, Receive, Scope, Send
+
+from dubito.llm.request import DuplicateKey, refuse_duplicate_keys
 
 VIEWER: Final = "/viewer"  # URL of the report's static files
 _MAX_BODY_BYTES: Final = 4096  # size limit of a body
@@ -34,6 +37,7 @@ _SECURITY_HEADERS: Final = {
     "referrer-policy": "same-origin",
     "x-content-type-options": "nosniff",
 }
+_ONCE: Final = ("authorization", "content-type", "host")  # headers that a proxy and this server must agree on
 
 
 def build_site(
@@ -69,7 +73,13 @@ class Guard:
                 MutableHeaders(scope=message).update(_SECURITY_HEADERS)
             await send(message)
 
-        refusal = self._refusal(scope["method"], Headers(scope=scope), scope["path"])
+        headers = Headers(scope=scope)
+        if sentence := _find_ambiguity(headers, scope["http_version"]):
+            # What follows on this connection may be a part of the request, or another one.
+            response = JSONResponse({"error": sentence}, 400, {"Connection": "close"})
+            await response(scope, receive, send_with_headers)
+            return
+        refusal = self._refusal(scope["method"], headers, scope["path"])
         if refusal is None:
             await self._app(scope, receive, send_with_headers)
             return
@@ -87,8 +97,6 @@ class Guard:
         foreign = not all(self._is_own_origin(origin.partition("://")[2], host) for origin in headers.getlist("origin"))
         if foreign or site not in ("same-origin", "none"):
             return 403, "Requests from other sites are not allowed."
-        if acts and headers.get("content-type", "").partition(";")[0].strip().casefold() != "application/json":
-            return 415, "The body must be application/json."
         return None
 
     def _is_own_origin(self, origin: str, host: str) -> bool:
@@ -111,6 +119,14 @@ class Guard:
         return _is_address(name) and (not is_loopback(self._host) or is_loopback(name))
 
 
+def _find_ambiguity(headers: Headers, version: str) -> str:
+    """Return why a proxy could read another request in these bytes (request smuggling), or an empty string."""
+    if "transfer-encoding" in headers and ("content-length" in headers or version == "1.0"):
+        return "The length of the body is ambiguous. Send only Content-Length or only Transfer-Encoding."
+    twice = next((name for name in _ONCE if len(headers.getlist(name)) > 1), None)
+    return f"The header {twice.title()} is given twice. Send it once." if twice else ""
+
+
 def _is_address(host: str) -> bool:
     try:
         ip_address(host)
@@ -124,7 +140,9 @@ def is_loopback(host: str) -> bool:
 
 
 async def read_body(request: Request) -> bytes:
-    """Return the request's body. Raises HTTPException if the body is too long."""
+    """Return the request's body. Raises HTTPException if it is too long or not JSON, and DuplicateKey."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().casefold() != "application/json":
+        raise HTTPException(415, "The body must be application/json.")
     body, size = b"", 0
     async for chunk in request.stream():
         size += len(chunk)
@@ -133,4 +151,10 @@ async def read_body(request: Request) -> bytes:
             break
     if size > _MAX_BODY_BYTES:
         raise HTTPException(413, f"The body is longer than {_MAX_BODY_BYTES:,} bytes.")
+    try:
+        json.loads(body, object_pairs_hook=refuse_duplicate_keys)
+    except DuplicateKey:
+        raise
+    except (ValueError, RecursionError):
+        pass  # the caller's model explains what is wrong
     return body

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from dubito.seats.program import ProgramError
 from dubito.seats.remote import AgentAnswer, AgentSeat, NotOpen
 from dubito.serve import listen, serve_in_thread
 from dubito.web.agent import build_openapi, make_agent_app
@@ -66,7 +67,8 @@ def refused(status: int, answer: tuple[int, Any], *parts: str) -> None:
 
 def try_refused_requests(connection: Connection) -> None:
     ask = connection.request
-    assert ask("openapi.json", token="")[1] == json.loads(json.dumps(build_openapi()))
+    schemas = ask("openapi.json", token="")[1]["components"]["schemas"]
+    assert schemas["AgentAnswer"]["properties"]["answer"]["type"] == "boolean"
     refused(401, ask("observe", token=""), "Authorization: Bearer TOKEN")
     refused(401, ask("observe", token="x" * 32), "The token is missing or invalid")
     (token,) = connection.tokens.values()
@@ -85,6 +87,7 @@ def try_refused_requests(connection: Connection) -> None:
     assert (moves["question"], moves["legal"]) == (1, [True, False])
     refused(415, ask("act", {"question": 1, "answer": True}, headers={"Content-Type": "text/plain"}))
     refused(413, ask("act", {"question": 1, "answer": "x" * 5000}))
+    refused(422, ask("act", '{"question": 1, "question": 1, "answer": true}'), "a key appears twice")
     for body in (
         "",
         "{",
@@ -96,7 +99,7 @@ def try_refused_requests(connection: Connection) -> None:
     ):
         refused(422, ask("act", body), "invalid input")
     refused(409, ask("act", {"question": 2, "answer": True}), "question 2 is not open, but question 1 is")
-    answers: tuple[Any, ...] = ("yes", 1, None, [], {"answer": True})
+    answers: tuple[Any, ...] = ("yes", "true", 1, None, [], {"answer": True})
     for answer in answers:
         refused(
             422,
@@ -107,8 +110,8 @@ def try_refused_requests(connection: Connection) -> None:
     assert ask("act", {"question": 1, "answer": False})[0] == 200
     refused(409, ask("act", {"question": 1, "answer": False}), "question 1 is not open")
     play_agent(connection)
-    refused(409, ask("act", {"question": 1, "answer": False}), "the run is over")
-    refused(409, ask("legal_moves"), "the run is over")
+    refused(409, ask("act", {"question": 1, "answer": False}), "the run is over (finished)")
+    refused(409, ask("legal_moves"), "the run is over (finished)")
     assert ask("result")[1].items() >= {"state": "over", "reason": "finished", "games": 1}.items()
 
 
@@ -225,6 +228,79 @@ def test_poll_returns_once_run_is_over() -> None:
 
 
 ASKED: list[Mapping[str, Any]] = [{"type": "hello", "seat": 0}, {"type": "decide", "node": "C"}]
+
+
+def a_question(history: list[str], **more: Any) -> dict[str, Any]:
+    facts = {"history": history, "own_moves": [0], "hand": {"7": 2}, "chance": 1 / 3, "long": "x" * 999, **more}
+    return {"type": "decide", "node": "C", "facts": facts, "legal": [True, False], "schema": {}, "seconds": 5}
+
+
+def test_agent_sees_only_what_is_new() -> None:
+    seat = AgentSeat("agent", 2, 60, brief={"hand", "chance"})
+    event, end = {"type": "event", "event": "Play", "data": {"seat": 1}}, {"type": "end", "results": ["won"]}
+    steady: dict[str, Any] = {"rule_text": ["Play."], "seat": 0}
+    hello: dict[str, Any] = {"type": "hello", "seat": 0, "facts": steady}
+    seen = list[Any]()
+
+    def play() -> None:
+        for game in (0, 1):
+            player = seat.take(game)
+            first = {**hello, "facts": {**steady, "seat": game}}
+            player.answer([first, event, a_question(["dealt", "b"])], lambda line: None)
+            player.answer([event, a_question(["dealt", "b", "c"])], lambda line: None)
+            player.send(event)
+            player.send(end)
+            player.give_back(player)
+
+    def observe(whole: bool = False) -> Any:
+        asyncio.run(seat.wait(60))
+        observed = seat.observe(whole).messages
+        assert seat.observe(whole).messages == observed, "observing changes nothing"
+        return observed
+
+    def act() -> None:
+        asked = seat.observe(whole=False).question
+        assert asked is not None
+        seat.submit(AgentAnswer(question=asked, answer=True)).result(60)
+
+    game = Thread(target=play)
+    game.start()
+    seat.connect()
+    for _ in range(4):
+        seen.append(observe())
+        act()
+    game.join()
+    seat.end_run("finished")
+    shown: dict[str, Any] = {"hand": {"7": 2}, "chance": 0.333}
+    asks: dict[str, Any] = {"type": "decide", "node": "C", "legal": [True, False]}
+    assert seen[0] == [hello, {**asks, "facts": {**shown, "history": ["dealt", "b"]}}]
+    assert seen[1] == [{**asks, "facts": {**shown, "history": ["c"]}}]
+    again = {"type": "hello", "seat": 0, "facts": {"seat": 1}}
+    assert seen[2] == [event, end, again, {**asks, "facts": {**shown, "history": ["dealt", "b"]}}]
+    assert observe(whole=True)[-3:] == [a_question(["dealt", "b", "c"]), event, end]
+    assert {**hello, "facts": {**steady, "seat": 1}} in observe(whole=True)
+    assert {"type": "decide", "node": "C"} in observe(whole=True)
+
+
+def test_late_answer_is_told_what_happened() -> None:
+    seat, errors = AgentSeat("agent", 1, 0.01), list[Exception]()
+
+    def play() -> None:
+        try:
+            seat.take(0).answer(ASKED, lambda line: None)
+        except ProgramError as error:
+            errors.append(error)
+
+    seat.connect()
+    game = Thread(target=play)
+    game.start()
+    game.join()
+    answer = AgentAnswer(question=1, answer=True)
+    with pytest.raises(NotOpen, match=r"^question 1 is no longer open: your agent failed: it did not answer within"):
+        seat.submit(answer)
+    seat.end_run("agent: it failed")
+    with pytest.raises(NotOpen, match=r"^the run is over: your agent failed: it did not answer within 0.01 s$"):
+        seat.submit(answer)
 
 
 def test_client_that_disconnects_cannot_cancel_its_answer() -> None:

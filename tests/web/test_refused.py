@@ -56,6 +56,7 @@ REQUESTS: dict[str, tuple[Request, int, str]] = {
     "no JSON": (_raw(b"{"), 400, "Invalid request: the body: "),
     "no UTF-8": (_raw(b'{"turn": "\xff"}'), 400, "Invalid request: "),
     "deep nesting": (_raw(b"[" * 4000), 400, "Invalid request: "),
+    "a doubled key": (_raw(b'{"turn": 0, "turn": 0, "answer": {}}'), 400, "Invalid request: a key appears twice."),
     "oversized": (_raw(b" " * 5000), 413, "The body is longer than 4,096 bytes."),
     "a form": (_from(Content_Type="application/x-www-form-urlencoded"), 415, "The body must be application/json."),
     "another site's origin": (_from(Origin="http://evil.example"), 403, "Requests from other sites are not allowed."),
@@ -194,12 +195,14 @@ def test_unknown_page_is_not_found(browser: Browser, subtests: pytest.Subtests) 
         ("GET", "/rules?players=9", 400),
         ("GET", "/rules?jokers=-1", 400),
         ("GET", "/rules?win_rule=%3Cscript%3E", 400),
-        ("DELETE", "/api/table", 415),
-        ("PUT", "/", 415),
+        ("DELETE", "/api/table", 405),
+        ("PUT", "/", 405),
+        ("DELETE", "/static/icon.svg", 405),
     ]:
         with subtests.test(method=method, path=path, status=status):
             answer = browser(method, path)
             assert answer.status == status
+            assert (status == 405) == ("allow" in answer.headers)
             assert "<script>" not in answer.text
             if path.startswith("/api/"):
                 assert list(answer.json) == ["error"]

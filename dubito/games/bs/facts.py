@@ -189,6 +189,9 @@ _MEANINGS: Final = {
 }
 
 
+BRIEF: Final = {"question", "hand", "number", "pile", "hands", "placed", "sure_lie", "mover_wins"}
+
+
 def facts(position: Position) -> dict[str, Any]:
     """Return the facts as JSON values. Every node has the same keys; facts that do not apply are None.
 

@@ -46,6 +46,9 @@ _MEANINGS: Final = {
 }
 
 
+BRIEF: Final = {"question", "hand", "other_cards", "pile", "known_from_top", "bomb_on_top", "bomb_at_bottom"}
+
+
 def facts(position: Position) -> dict[str, Any]:
     """Return the facts as JSON values. Both nodes have the same keys; facts that do not apply are None.
 

@@ -17,6 +17,7 @@ from dubito.games.dubito.cards import JOKER, MAX_PLAY, NUMBERS, TurnData, TurnOu
 from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule, deal_table
 from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, Event, GameStartEvent
 from dubito.games.dubito.knowledge import AT_ONCE as AT_ONCE
+from dubito.games.dubito.knowledge import BRIEF as BRIEF
 from dubito.games.dubito.knowledge import Notebook as Notebook
 from dubito.games.dubito.knowledge import Position as Position
 from dubito.games.dubito.knowledge import facts as facts

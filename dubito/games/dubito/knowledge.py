@@ -36,6 +36,9 @@ class Position:
 
 
 AT_ONCE: Final = {"walk": WALK_AT_ONCE}
+BRIEF: Final = {"question", "if_true", "if_false", "hand", "number", "board_cards", "last_player", "last_play"} | {
+    *("sure_bluff", "prev", "prev_cards", "prev_about_to_win", "next", "next_cards"),
+}
 
 
 def turn(position: Position) -> list[Position]:
