@@ -275,7 +275,9 @@ def _groups(choices: Sequence[Opponent]) -> list[tuple[str, list[Opponent]]]:
 def _error_response(request: Request, status: int, sentence: str, headers: Any) -> Response:
     if request.url.path.startswith("/api/"):
         return JSONResponse({"error": sentence}, status, headers)
-    return _page("refused", status, sentence=sentence)
+    page = _page("refused", status, sentence=sentence)
+    page.headers.update(headers or {})
+    return page
 
 
 def _checked_body(kind: TypeAdapter[T], body: bytes) -> T:
