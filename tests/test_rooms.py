@@ -15,7 +15,7 @@ REPO = Path(__file__).resolve().parent.parent
 DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 BUDGETS: Final = {
     "bots": 960,
-    "dubito": 958,
+    "dubito": 975,
     "dubito/cli": 4252,
     "dubito/experiment": 4038,  # includes the worker processes
     "dubito/game": 2085,
@@ -38,7 +38,7 @@ BUDGETS: Final = {
     "dubito/seats": 894,
     "dubito/show": 1190,
     "dubito/stats": 1192,
-    "dubito/store": 1475,
+    "dubito/store": 1546,
     "dubito/web": 1264,
     "dubito/workshop": 3622,  # includes the checks of a server, `dubito models check`
     "tests": 45600,

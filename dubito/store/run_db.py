@@ -21,6 +21,7 @@ from typing import Any, Final, Literal
 
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.files import check_format, check_is_file
+from dubito.store.guarded import GuardedConnection, SchemaObject, check_schema, read_schema
 
 PROGRAM_SERVER: Final = "program"  # stored instead of a server for attempts by programs
 FORMAT: Final = 4  # version of a run folder, stored in its manifest and in SQLite's user_version
@@ -153,10 +154,13 @@ class RunDb:
         """
         connection = None
         try:
-            connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, factory=GuardedConnection)
+            connection.allow_steps_for(path)
             ((version,),) = connection.execute("PRAGMA user_version")
             if version:
                 check_format(version, FORMAT, one_line(str(path)))
+            if version or read_schema(connection):
+                check_schema(connection, *_expected_schema())
             connection.execute("PRAGMA journal_mode=WAL")
             # `_sync` does what FULL would do, without blocking other threads.
             connection.execute("PRAGMA synchronous=NORMAL")
@@ -443,23 +447,22 @@ def _seal_on_write(connection: sqlite3.Connection) -> None:
             )
 
 
-def open_readonly(path: Path) -> sqlite3.Connection:
+def open_readonly(path: Path) -> GuardedConnection:
     """Open a file from an unknown source without writing to it.
 
     Raises sqlite3.Error if the file is not a run store, and UsageError if it has another format.
     """
     check_is_file(path)
-    connection = sqlite3.connect(readonly_uri(path), uri=True, check_same_thread=False)
+    connection = sqlite3.connect(readonly_uri(path), uri=True, check_same_thread=False, factory=GuardedConnection)
     try:
+        connection.allow_steps_for(path)
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
         connection.create_function("row_seal", -1, _seal, deterministic=True)
-        connection.execute("PRAGMA trusted_schema=OFF")
-        connection.execute("PRAGMA cell_size_check=ON")
         ((version,),) = connection.execute("PRAGMA user_version")
         # Without a version, the tables are not a run store's, which is found next.
         if version:
             check_format(version, FORMAT, one_line(str(path)))
-        _check_tables(connection)
+        check_schema(connection, *_expected_schema())
     except UnicodeDecodeError:
         connection.close()
         raise sqlite3.DatabaseError("its schema is not text") from None
@@ -470,11 +473,11 @@ def open_readonly(path: Path) -> sqlite3.Connection:
 
 
 @cache
-def _expected_schema() -> tuple[dict[str, str | None], dict[str, dict[str, tuple[str, bool]]]]:
-    """Return a run store's schema: SQL by name, and the type and nullability of each column by table."""
+def _expected_schema() -> tuple[dict[str, SchemaObject], dict[str, dict[str, tuple[str, bool]]]]:
+    """Return a run store's schema, and the type and nullability of each column by table."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(_SCHEMA)
-        names = dict(connection.execute("SELECT name, sql FROM sqlite_master"))
+        names = read_schema(connection)
         columns: dict[str, dict[str, tuple[str, bool]]] = {}
         query = 'SELECT t.name, c.name, c.type, NOT (c."notnull" OR c.pk) FROM sqlite_master t, '
         for table, column, kind, null in connection.execute(
@@ -482,27 +485,6 @@ def _expected_schema() -> tuple[dict[str, str | None], dict[str, dict[str, tuple
         ):
             columns.setdefault(table, {})[column] = kind, bool(null)
     return names, columns
-
-
-def _check_tables(connection: sqlite3.Connection) -> None:
-    """Raise sqlite3.DatabaseError if the tables are not a run store's, before any other query.
-
-    Views, triggers and computed columns could run code from the file.
-    """
-    names, columns = _expected_schema()
-    for kind, name, sql in connection.execute("SELECT type, name, sql FROM sqlite_master"):
-        is_ours = kind == "table" and name in columns and not str(sql).upper().startswith("CREATE VIRTUAL")
-        if not is_ours and not (kind == "index" and (sql is None or names.get(name) == sql)):
-            raise sqlite3.DatabaseError(f"unexpected {kind} {one_line(str(name), 60)!r}")
-    query = "SELECT t.name, c.name, c.hidden FROM sqlite_master t, pragma_table_xinfo(t.name) c WHERE t.type = 'table'"
-    missing = {(table, column) for table, names_of in columns.items() for column in names_of}
-    for table, column, hidden in connection.execute(query):
-        if hidden or column not in columns[table]:
-            raise sqlite3.DatabaseError(f"unexpected column {one_line(column, 60)!r} in {table}")
-        missing.discard((table, column))
-    if missing:
-        table, column = min(missing)
-        raise sqlite3.DatabaseError(f"no column {column!r} in {table}")
 
 
 def _check_rows(connection: sqlite3.Connection) -> None:

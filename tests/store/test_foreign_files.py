@@ -53,12 +53,17 @@ def refused(shell: Shell, *words: str) -> str:
 
 
 def change(statement: str, *values: object) -> None:
-    """Change the run's database directly, even against its schema."""
+    """Change the run's database directly, even against its schema, which stays the same to the letter."""
     with closing(sqlite3.connect("theirs/run.db")) as connection, connection:
         connection.executescript("PRAGMA writable_schema=ON")
+        schema = connection.execute("SELECT sql, name FROM sqlite_master WHERE sql LIKE '%NOT NULL%'").fetchall()
         connection.execute("UPDATE sqlite_master SET sql = replace(sql, 'NOT NULL', '')")
     with closing(sqlite3.connect("theirs/run.db")) as connection, connection:
         connection.execute(statement, values)
+    with closing(sqlite3.connect("theirs/run.db")) as connection, connection:
+        connection.executescript("PRAGMA writable_schema=ON")
+        if statement.startswith("UPDATE"):
+            connection.executemany("UPDATE sqlite_master SET sql = ? WHERE name = ?", schema)
 
 
 def test_large_yaml_aliases_are_refused(shell: Shell) -> None:
