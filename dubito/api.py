@@ -20,7 +20,7 @@ from dubito import hooks
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.compare import compare_runs
 from dubito.experiment.config import parse_config, read_config
-from dubito.experiment.plan import default_run_folder, open_executor, plan_experiment
+from dubito.experiment.plan import choose_run_folder, open_executor, plan_experiment
 from dubito.experiment.replay import check_replayable
 from dubito.experiment.replay import replay as replay_run
 from dubito.experiment.resolve import call_options
@@ -252,6 +252,8 @@ def load(path: str | Path) -> Run:
 def run(config: str | Path | Mapping[str, Any] | None = None, /, **settings: Any) -> Run:
     """Play an experiment and return its run. Resume or return the run if its folder already has it.
 
+    With programs and without a seed, each call draws a secret seed and starts a new run.
+
     Args:
         config: A YAML file, or a mapping with the same keys.
         **settings: Keys of a config, which override `config`: `games=100`, `output="runs/a"`.
@@ -268,7 +270,7 @@ def run(config: str | Path | Mapping[str, Any] | None = None, /, **settings: Any
         warnings.warn(checked.sources.translation, stacklevel=2)
     registry, calls = find_bots(here, checked.game), call_options(checked, here)
     experiment, calls = plan_experiment(checked, None, registry, calls)
-    folder = Path(checked.output) if checked.output else default_run_folder(file, experiment)
+    folder = choose_run_folder(checked.output, file, experiment)
     if find_finished_run(experiment, registry, folder) is None:
         workers = checked.workers or default_workers()
         with open_executor(checked) as pool:

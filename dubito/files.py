@@ -267,7 +267,8 @@ def describe_fault(error: ValidationError, whole: str = "the file", within: str 
     if first["type"] == "json_invalid":
         return f"{one_line(within or whole)}: it is not JSON ({first['ctx']['error']})"
     where = ".".join(map(str, (*([within] if within else []), *first["loc"]))) or whole
-    return f"{one_line(where)}: {one_line(first['msg'])}"
+    message = "Input is not valid" if first["type"] == "predicate_failed" else one_line(first["msg"])
+    return f"{one_line(where)}: {message}"
 
 
 # The expected value by pydantic's error type, with placeholders for the error's context.

@@ -8,8 +8,12 @@ import click
 from dubito.cli.options import games_path_option, open_run_folder
 from dubito.cli.output import GamesProgress, note, say
 from dubito.errors import UsageError, one_line
+from dubito.experiment.saved_config import continue_command
+from dubito.experiment.stored import open_recorded_run
 from dubito.store import folder as run_folder
 from dubito.store.folder import RUNS, missing_run_error, pack
+from dubito.store.lock import lock_folder
+from dubito.store.secret import is_revealed, reveal_seed
 
 
 @click.command()
@@ -17,9 +21,10 @@ from dubito.store.folder import RUNS, missing_run_error, pack
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.option("--parquet", type=click.Path(path_type=Path), metavar="FOLDER",
               help="Write a dataset instead: Parquet files of games and decisions, with a card.")  # fmt: skip
+@click.option("--reveal", is_flag=True, help="Also reveal the secret seed of an unfinished RUN, which ends it.")
 @games_path_option
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
-def export(run: Path, file: Path | None, parquet: Path | None, quiet: bool) -> None:
+def export(run: Path, file: Path | None, parquet: Path | None, reveal: bool, quiet: bool) -> None:
     """Write RUN as one file that can be replayed anywhere.
 
     The file does not contain bots because they are code.
@@ -37,8 +42,25 @@ def export(run: Path, file: Path | None, parquet: Path | None, quiet: bool) -> N
         assert parquet is not None
         _export_dataset(run, parquet, quiet)
         return
-    pack(run, file, run_folder.first_game(run_folder.read_manifest(run)))
+    manifest = run_folder.read_manifest(run)
+    if "seed_sha256" in manifest["identity"] and not is_revealed(run):
+        _end_secret(run, reveal)
+    pack(run, file, run_folder.first_game(manifest))
     say(f"written: {file}")
+
+
+def _end_secret(folder: Path, reveal: bool) -> None:
+    """Reveal the seed of an unfinished run, which cannot be continued then. Raises UsageError if that is not asked."""
+    with open_recorded_run(folder) as run:
+        if not reveal or not run.game_count:
+            command = continue_command(folder, run.planned)
+            how = f"finish it with `{command}`" if command else "finish it"
+            end = "; or end it now with --reveal, and publish its seed" if run.game_count else ""
+            raise UsageError(
+                f"{run} is unfinished and its seed is still secret, so nobody could replay an export", hint=how + end
+            )
+        with lock_folder(folder):
+            reveal_seed(folder, str(run.planned.seed))
 
 
 def _export_dataset(run: Path, parquet: Path, quiet: bool) -> None:

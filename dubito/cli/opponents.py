@@ -25,6 +25,7 @@ from dubito.experiment.resolve import (
 )
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots, find_families, find_games
+from dubito.game.seeds import Seed
 from dubito.show.opponents import FamilyGames, Opponents, build_company
 from dubito.show.session import BotsGame
 from dubito.store.folder import DATABASE, MANIFEST
@@ -136,7 +137,7 @@ class TableOrder:
 
     names: Sequence[str]
     game: str
-    seed: int
+    seed: Seed
     deal: int
     on_bot_error: str
     bot_deadline: float | None

@@ -20,6 +20,7 @@ from dubito.errors import UsageError, one_line
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_game, game_names
 from dubito.game.packages import set_games_path
+from dubito.game.seeds import SEED_FORMAT, parse_seed
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -36,7 +37,23 @@ class _GameName(click.ParamType):  # type: ignore[type-arg]  # not generic at ru
         return find_game(value, Path.cwd()) if isinstance(value, str) else value
 
 
+class _SeedText(click.ParamType):  # type: ignore[type-arg]
+    """Converts a seed to a number, or to the text of a revealed seed."""
+
+    name = "seed"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        return "N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        with suppress(ValueError):
+            if isinstance(seed := parse_seed(str(value)), str) or seed >= 0:
+                return seed
+        self.fail(f"{value!r} is not {SEED_FORMAT}.", param, ctx)
+
+
 GAME: Final = _GameName()
+SEED: Final = _SeedText()
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead (docs/json.md).")
 
 _Function = Callable[..., Any]

@@ -19,6 +19,7 @@ from dubito.cli.opponents import bots_of_other_games, load_family, open_opponent
 from dubito.cli.options import (
     PORT_DEFAULT,
     SAVED_GAMES_DEFAULT,
+    SEED,
     GameCommand,
     allow_host_option,
     company_options,
@@ -32,6 +33,7 @@ from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
 from dubito.experiment.experiment import describe_fake_models, player_labels
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots
+from dubito.game.seeds import Seed
 from dubito.game.words import load_words
 from dubito.llm.settings import SHORT_FORM_SETTINGS
 from dubito.show.opponents import Opponents, as_sentence, describe_trouble
@@ -46,7 +48,7 @@ _COMMANDS: Final = (
 @click.command(cls=GameCommand)
 @click.argument("bots", nargs=-1, metavar="[BOT ...]")
 @game_option
-@click.option("--seed", type=click.IntRange(0), help="Random seed. [default: random]")
+@click.option("--seed", type=SEED, help="Random seed. [default: random]")
 @click.option(
     "--deal",
     type=click.IntRange(0),
@@ -62,7 +64,7 @@ _COMMANDS: Final = (
 def play(
     bots: Sequence[str],
     game: Game,
-    seed: int | None,
+    seed: Seed | None,
     deal: int,
     seat: int | None,
     save: Path | None,

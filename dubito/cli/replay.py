@@ -63,6 +63,8 @@ def _replay_run(folder: Path, game: int | None, show_hands: bool, workers: int |
     say(f"identical: {result.games:,} games, {result.decisions:,} decisions")
     if result.games:
         say(f"results digest: {result.results_digest}")
+    if run.planned.seed_sha256:
+        say(f"seed: {run.secrecy_in_words}; it matches its SHA-256 in the manifest")
     if not run.is_finished:
         note(f"the run is unfinished: {run.game_count:,} of {run.planned.games:,} games")
     elif not (run.folder / RESULTS).exists():

@@ -29,7 +29,7 @@ from dubito.cli.summary import build_document, exit_code, print_next_steps, prin
 from dubito.errors import describe_signal, one_line
 from dubito.experiment.config import SETTINGS, Config, parse_config, read_config
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.plan import default_run_folder, open_executor, plan_experiment
+from dubito.experiment.plan import choose_run_folder, open_executor, plan_experiment
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import (
     CallOptions,
@@ -140,7 +140,7 @@ def plan_run(
     registry = find_bots(here, checked.game)
     if started is not None:
         check_files_unchanged(started, registry)
-    experiment, calls = plan_experiment(checked, shard, registry, call_options(checked, here))
+    experiment, calls = plan_experiment(checked, shard, registry, call_options(checked, here), started)
     if started is not None:
         check_same_experiment(started, experiment)
     if paid := find_paid_model(experiment, checked, registry, calls):
@@ -151,7 +151,9 @@ def plan_run(
     print_warnings(experiment, registry, calls)
     if started is not None:
         return experiment, registry, started, calls
-    folder = Path(checked.output) if checked.output else default_run_folder(config, experiment)
+    folder = choose_run_folder(checked.output, config, experiment)
+    if experiment.seed_sha256:
+        note(f"the seed is secret until the run ends; its SHA-256 is {experiment.seed_sha256}")
     return experiment, registry, folder, calls
 
 
@@ -184,6 +186,8 @@ def print_warnings(experiment: Experiment, registry: Registry, calls: CallOption
         note(sentence)
     for sentence in unused_address_warnings(experiment, registry):
         note(sentence)
+    if experiment.has_programs and not experiment.seed_sha256:
+        note("note: the seed is known, so programs and agents could compute all cards")
     if experiment.shard and model_specs(experiment, registry) and (caps := calls.caps.describe()):
         note(f"note: this shard's share of the run's budget is {caps}")
 

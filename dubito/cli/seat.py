@@ -84,7 +84,7 @@ def seat(
         checked = _read_agent_config(config, opponents, name, deadline, given)
     experiment, registry, folder, calls = plan_run(checked, config, started=started)
     if (finished := find_finished_run(experiment, registry, folder)) is not None:
-        note(f"this run is already finished in {folder}; for a new one, change --name, --seed or --output")
+        note(f"this run is already finished in {folder}; start a new one with the config or the flags")
         return print_result(finished, new=False, tables=tables)
     if warning := check_cache(experiment, registry, calls):
         note(warning)

@@ -75,7 +75,7 @@ def _status_of_run(run: Run, name: str, as_json: bool) -> None:
         pairs=documents.pair_statuses(pairs),
         replies=counts.replies if log.players() else None,
         results_digest=run.results_digest if counts.counted else None,
-        resume=continue_command(run.folder, run.planned) if state == "stopped" else None,
+        resume=continue_command(run.folder, run.planned) if state == "stopped" and run.can_go_on else None,
         **_list_awaited(WaveLog(log)),
     )
     if as_json:

@@ -221,7 +221,8 @@ def build_document(run: RunResult, report: Path | None) -> RunObject:
     return RunObject(
         folder=folder,
         game=run.game.name,
-        seed=experiment.seed,
+        seed=None if stopped and experiment.seed_sha256 else experiment.seed,
+        seed_was="secret" if experiment.seed_sha256 else "known",
         games=experiment.games,
         kept=counted,
         finished=run.counts.finished,
@@ -273,6 +274,9 @@ def _describe_saved_games(run: RunResult) -> str:
 
 def print_next_steps(folder: Path, tables: bool, run: RunResult) -> None:
     """Print the run folder and commands to see more of the run or to extend it."""
+    if run.experiment.has_programs:
+        was = "was secret during play" if run.experiment.seed_sha256 else "was known"
+        say(f"seed: {run.experiment.seed} ({was})")
     say(f"run folder: {folder}")
     games = _games_to_significance(run)
     if games is not None and (longer := continue_command(folder, run.experiment, "--games", games)):
@@ -283,8 +287,11 @@ def print_next_steps(folder: Path, tables: bool, run: RunResult) -> None:
 
 
 def _games_to_significance(run: RunResult) -> int | None:
-    """Return how many games would probably make the top difference significant; None if it is, or if unknown."""
-    if run.experiment.stop or run.experiment.shard:
+    """Return how many games would probably make the top difference significant; None if it is, or if unknown.
+
+    Also None if the run cannot be extended.
+    """
+    if run.experiment.stop or run.experiment.shard or run.experiment.seed_sha256:
         return None
     more_games = _relate(run).more_games
     if not more_games:

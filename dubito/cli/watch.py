@@ -15,6 +15,7 @@ from dubito.cli.narrator import PACES, Narrator, make_pause, pace_option, save_r
 from dubito.cli.opponents import TableOrder, open_game
 from dubito.cli.options import (
     PORT_DEFAULT,
+    SEED,
     GameCommand,
     allow_host_option,
     company_options,
@@ -57,7 +58,7 @@ WebAddress = tuple[str, int | None, Sequence[str]]
 @game_option
 @click.option(
     "--seed",
-    type=click.IntRange(0),
+    type=SEED,
     default=0,
     show_default=True,
     help="Random seed. Seed and deal determine the cards.",

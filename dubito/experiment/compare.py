@@ -10,6 +10,7 @@ from dubito.experiment.experiment import PlayerSpec
 from dubito.experiment.replay import LieCounts, count_lies
 from dubito.experiment.stored import Run, list_contenders
 from dubito.game import FALLBACK_OUTCOME, Results
+from dubito.game.seeds import hash_seed
 from dubito.stats.ranking import Contender
 from dubito.stats.rates import Rate
 from dubito.stats.tally import (
@@ -83,7 +84,8 @@ def _deal_settings(run: Run) -> dict[str, Any]:
     return {
         "the game": planned.game,
         "the first game": planned.first_game,
-        "seed": planned.seed,
+        # The same deals can be played with a secret seed and again after it was revealed.
+        "seed": hash_seed(planned.seed) if isinstance(planned.seed, str) else planned.seed,
         "table_sizes": [*planned.table_sizes],
         "the number of opponents": len(planned.bots),
         **{f"rules.{rule}": planned.rules.get(rule) for rule in run.game.deal_rules},

@@ -8,14 +8,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from pydantic import ConfigDict, PrivateAttr, ValidationError
+from pydantic import ConfigDict, Field, PrivateAttr, ValidationError, field_validator
+from pydantic_core import PydanticCustomError
 
 from dubito.errors import UsageError, join_names, one_line, suggestion
 from dubito.experiment.experiment import OnBotError, OnUnusable, ProviderErrors
 from dubito.files import CheckedModel, describe_invalid, read_yaml
 from dubito.game.find import DUBITO
+from dubito.game.seeds import SEED_FORMAT, TEXT_PATTERN, parse_seed
 from dubito.llm.request import Api
 from dubito.llm.settings import SHORT_FORM_SETTINGS, ModelSettings, ReplyPart, RulesRole
 from dubito.settings import Setting, setting
@@ -92,7 +94,9 @@ class Config(CheckedModel):
         ge=1,
         le=10**9,
     )
-    seed: int = setting("Seed of the run.", 0, group="Games and rules", ge=0)
+    seed: Annotated[int, Field(ge=0)] | Annotated[str, Field(pattern=TEXT_PATTERN)] = setting(
+        "Seed of the run.", 0, group="Games and rules", metavar="N", usual="0; secret if programs or agents play"
+    )
     base_url: str | None = _model_setting("base_url")
     api: Api | None = _model_setting("api")
     api_key_env: str | None = _model_setting("api_key_env")
@@ -136,6 +140,14 @@ class Config(CheckedModel):
         "Address of the Dask scheduler.", group="Cluster", metavar="ADDRESS", usual="a cluster on this machine"
     )
     _sources: SettingSources = PrivateAttr(default_factory=lambda: SettingSources("the config", frozenset()))
+
+    @field_validator("seed", mode="before")
+    @classmethod
+    def _read_seed(cls, seed: Any) -> Any:
+        try:
+            return parse_seed(seed) if isinstance(seed, str) else seed
+        except ValueError:
+            raise PydanticCustomError("seed", "must be {format}", {"format": SEED_FORMAT}) from None
 
     @property
     def server(self) -> dict[str, Any]:
@@ -234,9 +246,12 @@ def _mapping(key: str, content: Mapping[str, Any], source: str) -> Mapping[str, 
     raise UsageError(f"{key}: must be a mapping, not {one_line(repr(value), 60)}", where=source)
 
 
+_UNION_PARTS: Final = ("constrained-int", "constrained-str", "dict[str,any]")  # in the place of an error
+
+
 def describe_config_error(error: Mapping[str, Any], sources: SettingSources) -> str:
     """Describe a Pydantic error, naming the flag or key that caused it."""
-    loc = tuple(part for part in error["loc"] if part not in ("constrained-str", "dict[str,any]"))
+    loc = tuple(part for part in error["loc"] if part not in _UNION_PARTS)
     if error["type"] in ("too_short", "string_too_short"):
         return f"{sources.locate(*loc)}: must not be empty"
     setting = SETTINGS.get(str(loc[0]))

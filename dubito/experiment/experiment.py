@@ -16,6 +16,7 @@ from annotated_types import Interval, MinLen
 from dubito.errors import join_names, one_line
 from dubito.game import LineupKind, PlayerKind
 from dubito.game.find import DUBITO
+from dubito.game.seeds import Seed, draw_secret_seed, hash_seed
 
 OnBotError = Literal["stop", "fallback", "forfeit"]
 ProviderErrors = Literal["fallback", "suspend"]
@@ -108,7 +109,7 @@ class Experiment:
 
     games: Count  # in a shard, only its own games; with `stop`, the maximum
     table_sizes: Sizes  # ascending
-    seed: int
+    seed: Seed = field(repr=False)  # not in error messages, since it can be secret
     bots: Annotated[tuple[PlayerSpec, ...], MinLen(1)]  # the opponents
     contenders: tuple[PlayerSpec, ...]
     rules: Mapping[str, Any]  # every rule of the game
@@ -122,6 +123,7 @@ class Experiment:
     shard: Shard | None = None  # None for the whole run
     stop: StopRule | None = None  # None if all games are played
     book: BookPart | None = None  # None if the run does not play a book
+    seed_sha256: str = ""  # the commitment to a secret seed; empty if the seed was known before the first game
 
     @cached_property
     def players(self) -> tuple[PlayerSpec, ...]:
@@ -139,6 +141,15 @@ class Experiment:
     @property
     def kinds(self) -> dict[str, PlayerKind]:
         return {player.name: kind_of_player(player) for player in self.players}
+
+    @property
+    def has_programs(self) -> bool:
+        """Whether programs or agents play, which could compute all cards from a known seed."""
+        return not {*self.kinds.values()}.isdisjoint(("program", "agent"))
+
+    def with_secret_seed(self) -> "Experiment":
+        seed = draw_secret_seed()
+        return replace(self, seed=seed, seed_sha256=hash_seed(seed))
 
     @property
     def contender_seats(self) -> int:
@@ -181,7 +192,7 @@ class Experiment:
             "game": self.game,
             "rules_version": self.rules_version,
             **({"game_source": self.game_source} if self.game_source else {}),
-            "seed": self.seed,
+            **({"seed_sha256": self.seed_sha256} if self.seed_sha256 else {"seed": self.seed}),
             "table_sizes": list(self.table_sizes),
             "bots": [_player_identity(player) for player in self.bots],
             "contenders": [_player_identity(player) for player in self.contenders],
@@ -195,10 +206,11 @@ class Experiment:
         }
 
     def digest(self) -> str:
-        """Return 8 hex digits that identify the run. All of its shards have the same digest."""
+        """Return 8 hex digits that identify the run, except its secret seed. All its shards have the same digest."""
         from dubito.store.folder import without_key_names  # imported late, since workers need no run folder
 
         identity = without_key_names(self.unsharded.identity())
+        identity.pop("seed_sha256", None)
         text = json.dumps(identity, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return sha256(text.encode()).hexdigest()[:8]
 

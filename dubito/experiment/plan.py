@@ -3,27 +3,32 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain, count
 from pathlib import Path
 
-from dubito.errors import UsageError
+from dubito.errors import UsageError, one_line
 from dubito.experiment.config import Config
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.processes import check_can_start
 from dubito.experiment.resolve import CallOptions, check_models, limit_paid_games, recorded_specs, resolve
+from dubito.experiment.saved_config import continue_command
+from dubito.experiment.secret_seeds import choose_seed
 from dubito.experiment.shards import FOLDER_NAME, caps_of_shard, cut_shard, parse_shard
 from dubito.experiment.workers import WorkerPool, core_count
 from dubito.game.find import Registry
 from dubito.hooks import find_executor
+from dubito.store.folder import MANIFEST, load_manifest
 
 
 def plan_experiment(
-    config: Config, shard: str | None, registry: Registry, calls: CallOptions
+    config: Config, shard: str | None, registry: Registry, calls: CallOptions, started: Path | None = None
 ) -> tuple[Experiment, CallOptions]:
     """Return the experiment, or a shard of it with its share of the budget.
 
-    Raises UsageError if it cannot be played.
+    `started` is the folder of a run to continue. Raises UsageError if the experiment cannot be played.
     """
     experiment = limit_paid_games(check_models(resolve(config, registry), registry, calls), config, registry, calls)
+    experiment = choose_seed(experiment, config, shard, started)
     if shard is not None:
         experiment = cut_shard(experiment, *parse_shard(shard), registry)
     _check_executor(config, experiment, registry)
@@ -51,10 +56,25 @@ def _check_executor(config: Config, experiment: Experiment, registry: Registry) 
         raise UsageError(f"{config.executor} cannot interrupt a bot", where=where, hint="remove bot_deadline")
 
 
-def default_run_folder(config: Path | None, experiment: Experiment) -> Path:
-    name = f"{'run' if config is None else config.stem}-{experiment.digest()}"
-    shard = experiment.shard
-    return Path("runs") / (FOLDER_NAME.format(name, shard.number, shard.of) if shard else name)
+def choose_run_folder(output: str | None, config: Path | None, experiment: Experiment) -> Path:
+    """Return the folder of a run that starts: `output`, or else one named after the config and the run's identity.
+
+    A new secret seed makes a new run, so it gets a free name. Raises UsageError if `output` contains such a run.
+    """
+    name, shard = f"{'run' if config is None else config.stem}-{experiment.digest()}", experiment.shard
+    folder = Path(output or Path("runs") / (FOLDER_NAME.format(name, shard.number, shard.of) if shard else name))
+    if not experiment.seed_sha256:
+        return folder
+    if output is None:
+        names = (folder.with_name(f"{name}-{number}") for number in count(2))
+        return next(path for path in chain([folder], names) if not (path / MANIFEST).exists())
+    if (folder / MANIFEST).exists() and "seed_sha256" in load_manifest(folder)["identity"]:
+        command = continue_command(folder, experiment)
+        raise UsageError(
+            f"{one_line(str(folder))} contains a run with another secret seed",
+            hint=f"choose another --output{f'; `{command}` continues that run' if command else ''}",
+        )
+    return folder
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from dubito.experiment.play import (
 )
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import CallOptions, model_specs, recorded_specs
+from dubito.experiment.secret_seeds import check_secret_run
 from dubito.experiment.stop import RunDecision
 from dubito.experiment.stored import list_contenders, open_recorded_run
 from dubito.experiment.threads import ThreadedChunks
@@ -40,6 +41,7 @@ from dubito.store import folder as run_folder
 from dubito.store.lock import RunLog, lock_folder
 from dubito.store.model_log import ModelLog, PlayerLog
 from dubito.store.run_db import Chunk, RunDb
+from dubito.store.secret import reveal_seed, write_secret
 
 if TYPE_CHECKING:
     from dubito.seats.remote import AgentSeat
@@ -104,10 +106,13 @@ def find_finished_run(experiment: Experiment, registry: Registry, folder: Path) 
     Raises UsageError if the folder contains anything other than this run.
     """
     counted = run_folder.count_kept_games(folder, build_manifest(experiment, registry))
-    if not counted or (counted != experiment.games and experiment.stop is None):
+    if not counted or (counted != experiment.games and experiment.stop is None and not experiment.seed_sha256):
         return None
     with open_recorded_run(folder) as stored:
-        if counted != experiment.games and not stored.is_decided:
+        is_finished = counted == experiment.games or (experiment.stop is not None and stored.is_decided)
+        if experiment.seed_sha256:
+            check_secret_run(stored, experiment, is_finished)
+        if not is_finished or stored.public_seed is None:
             return None
         run = load_progress(stored.db, experiment, folder, registry)
     # Collect notes after closing the store. They may need a solved game, whose errors must not be blamed on the store.
@@ -127,14 +132,16 @@ def play(experiment: Experiment, folder: Path, options: RunOptions) -> RunResult
             raise UsageError(f"{one_line(name)} is an agent", hint="play this config with `dubito seat`")
     with lock_folder(folder) as is_locked:
         manifest = build_manifest(experiment, options.registry)
-        games_kept = run_folder.count_kept_games(folder, manifest) or 0
+        games_kept = run_folder.count_kept_games(folder, manifest)
+        if games_kept is None and experiment.seed_sha256:
+            write_secret(folder, str(experiment.seed))
         with run_folder.open_run(folder, manifest) as db:
             options.progress(count_games(db, experiment.first_game, experiment.games_per_deal).finished)
             if options.config:
                 write_whole(folder / run_folder.CONFIG, run_folder.to_yaml(options.config))
             log = RunLog(folder)
             options.model_progress.connect_log(log)
-            log("begins", games=experiment.games, kept=games_kept, offline=options.calls.offline)
+            log("begins", games=experiment.games, kept=games_kept or 0, offline=options.calls.offline)
             if not is_locked:
                 options.model_progress.warn(
                     f"the file system of {folder} does not support locks: do not start another process in this folder"
@@ -149,12 +156,18 @@ def play(experiment: Experiment, folder: Path, options: RunOptions) -> RunResult
             run = replace(run, bot_notes=notes, stop_signal=options.stop_signal(), oldest_reply_time=oldest_reply_time)
         try:
             _write_results(run)
+            _reveal_when_finished(run)
             reason = describe_signal(run.stop_signal) if run.interrupted else str(run.failure or "finished")
             games = run.tally.games
             log("ends", why=reason, games=games, digest=run.results_digest if games else None)
         except RunStopped as error:
             return run if run.failure else replace(run, failure=error)
         return run
+
+
+def _reveal_when_finished(run: RunResult) -> None:
+    if run.experiment.seed_sha256 and not (run.interrupted or run.failure):
+        reveal_seed(run.folder, str(run.experiment.seed))
 
 
 def _collect_bot_notes(experiment: Experiment, registry: Registry) -> dict[str, str]:

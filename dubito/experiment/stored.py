@@ -27,12 +27,14 @@ from dubito.files import describe_fault
 from dubito.game import Game, PlayerKind
 from dubito.game.find import NoSuchGame, Registry, find_bots, find_game, package_of, source_of
 from dubito.game.packages import missing_game_hint
+from dubito.game.seeds import SeedSecrecy, hash_seed
 from dubito.stats.ranking import Contender, RankingRow, ranking, relate_players
 from dubito.stats.relation import Relation
 from dubito.stats.tally import Outcome, Tally, load_tally, read_outcome
-from dubito.store.folder import DATABASE, MANIFEST, read_manifest
+from dubito.store.folder import DATABASE, MANIFEST, SEED_FILE, read_manifest
 from dubito.store.model_log import ModelLog, PlayerLog, Spend
 from dubito.store.run_db import RunDb
+from dubito.store.secret import read_secret
 
 if TYPE_CHECKING:
     from dubito.experiment.models import Models
@@ -53,6 +55,7 @@ _PLAYER: Final = TypeAdapter(PlayerSpec)
 _EXPERIMENT_KEYS: Final = {
     "game",
     "seed",
+    "seed_sha256",
     "table_sizes",
     "bots",
     "contenders",
@@ -93,6 +96,7 @@ class Run:
     planned: Experiment  # the experiment with all games that were planned
     db: RunDb
     home: Path  # the folder to search for the user's games
+    is_revealed: bool  # whether a secret seed is in the manifest
 
     def __str__(self) -> str:
         return one_line(str(self.folder))
@@ -137,6 +141,32 @@ class Run:
     @cached_property
     def game_count(self) -> int:
         return self.db.game_count()
+
+    @property
+    def public_seed(self) -> int | str | None:
+        """The seed, or None while it is secret. Only this may be shown."""
+        return self.planned.seed if self.is_revealed or not self.planned.seed_sha256 else None
+
+    @property
+    def seed_secrecy(self) -> SeedSecrecy:
+        return "secret" if self.planned.seed_sha256 else "known"
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether more games can be played: never with a secret seed that has been revealed."""
+        return not (self.is_revealed and self.planned.seed_sha256)
+
+    @property
+    def secrecy_in_words(self) -> str:
+        if self.public_seed is None:
+            return "is secret until the run ends"
+        return "was secret during play" if self.planned.seed_sha256 else "was known"
+
+    @property
+    def seed_in_words(self) -> str:
+        """The seed or, while it is secret, its SHA-256, and whether it was known during play."""
+        seed = f"SHA-256 {self.planned.seed_sha256}" if self.public_seed is None else self.public_seed
+        return f"{seed} ({self.secrecy_in_words})"
 
     @cached_property
     def counts(self) -> GameCounts:
@@ -325,7 +355,7 @@ def read_run(folder: Path, home: Path | None = None) -> Run:
     if not (folder / DATABASE).exists():
         raise UsageError(f"{one_line(str(folder))} has no {DATABASE}")
     db, home = RunDb.open(folder / DATABASE), Path.cwd() if home is None else home
-    return Run(folder, content["identity"], manifest.versions, manifest.identity, db, home)
+    return Run(folder, content["identity"], manifest.versions, manifest.identity, db, home, "seed" in content)
 
 
 def _parse_manifest(content: Mapping[str, Any], folder: Path) -> _Manifest:
@@ -333,13 +363,28 @@ def _parse_manifest(content: Mapping[str, Any], folder: Path) -> _Manifest:
 
     It is validated as strict JSON, where lists become tuples and no other value changes its type.
     """
-    identity = {**content["identity"], "games": content.get("games")}
+    shown, identity = one_line(str(folder / MANIFEST)), {**content["identity"], "games": content.get("games")}
+    if "seed_sha256" in identity:
+        if "seed" in identity:
+            raise UsageError(f"{shown} is damaged: identity has both a seed and its SHA-256")
+        identity["seed"] = content["seed"] if "seed" in content else read_secret(folder)
     try:
-        return _Manifest.model_validate_json(
+        manifest = _Manifest.model_validate_json(
             json.dumps({**content, "identity": identity}, default=str, skipkeys=True), strict=True
         )
     except ValidationError as error:
-        raise UsageError(f"{one_line(str(folder / MANIFEST))} is damaged: {describe_fault(error)}") from None
+        raise UsageError(f"{shown} is damaged: {describe_fault(error)}") from None
+    planned = manifest.identity
+    if "seed_sha256" in identity and planned.seed_sha256 != hash_seed(str(planned.seed)):
+        where = MANIFEST if "seed" in content else SEED_FILE
+        raise UsageError(f"{shown} is damaged: the seed in {where} does not match its SHA-256, identity.seed_sha256")
+    return manifest
+
+
+def load_seed(folder: Path) -> tuple[int | str, str]:
+    """Return a run's seed, and the SHA-256 if it is or was secret. Raises UsageError."""
+    planned = _parse_manifest(read_manifest(folder), folder).identity
+    return planned.seed, planned.seed_sha256
 
 
 @contextmanager

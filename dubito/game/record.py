@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_mode
 from dubito.errors import DubitoError, IllegalOutput, UsageError, one_line
 from dubito.files import CheckedModel, check_format, describe_fault
 from dubito.game import Game, State
+from dubito.game.seeds import Seed
 from dubito.game.streams import DealStreams
 from dubito.game.words import describe_forfeit, load_words, seat_label
 
@@ -31,7 +32,7 @@ class GameRecord(Strict):
     game: str  # the game's name
     players: list[str]
     rules: dict[str, Any]
-    seed: int
+    seed: Seed | None  # None in a game of a run whose seed is secret
     deal: int
     dealt: dict[str, Any]
     outputs: list[Any]  # in the game's own JSON format; the last one can be a Forfeit that ended the game
@@ -207,7 +208,9 @@ class Recorder:
         """Return the closing lines of a finished game's story."""
         return [*self._teller.ending(), digest_line(self.dealt, self.outputs)]
 
-    def record(self, state: State, players: Sequence[str], seed: int, deal: int, number: int | None = None) -> Any:
+    def record(
+        self, state: State, players: Sequence[str], seed: Seed | None, deal: int, number: int | None = None
+    ) -> Any:
         """Return the record of the finished game.
 
         If models played, `number` is the game's number in the folder's `run.db`.
@@ -267,9 +270,11 @@ class Records:
     def deal_record(self, record: Any) -> tuple[Any, Iterator[Any]]:
         """Return the dealt game and its outputs.
 
-        Raises UsageError if the seed deals other cards than recorded.
+        Raises UsageError if the seed is missing or deals other cards than recorded.
         """
         game = self._game
+        if record.seed is None:
+            raise UsageError("the record has no seed, so its cards cannot be verified")
         streams = DealStreams(record.seed, record.deal)
         state = game.deal_game(game.rules(**record.rules), len(record.players), streams.deck())
         if game.deal_to_json(state) != record.dealt:

@@ -58,7 +58,7 @@ class SeatStreams:
 
 
 class DealStreams:
-    def __init__(self, seed: int, deal: int) -> None:
+    def __init__(self, seed: int | str, deal: int) -> None:
         text = f"dubito streams 1: seed {seed}, deal {deal}"
         self._seeds = shake_256(text.encode()).digest(_STREAMS * _SEED_BYTES)
 

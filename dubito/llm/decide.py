@@ -161,7 +161,7 @@ class Decider:
     fallback: type[Player]
     asks: Asks
     log: DecisionLog
-    seed: int
+    seed: int | str
     rules: Any  # rules of the game, as its notebook expects them
     count_outcome: Callable[[str], None]
     unusable: UnusableAnswers = field(default_factory=UnusableAnswers)

@@ -199,7 +199,7 @@ class Asks(Protocol):
         """Return the model's reply. Raises AttemptFailed or RunStopped."""
 
 
-def compute_draw(seed: int, place: Place, sample: int) -> str:
+def compute_draw(seed: int | str, place: Place, sample: int) -> str:
     parts = [seed, place.deal, place.seat, place.decision, place.attempt, sample]
     return compute_digest(canonical_json(["draw", 1, *parts]))[:16]
 

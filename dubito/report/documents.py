@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.json_schema import models_json_schema
 
 from dubito.game import Lie, PlayerKind, Results
+from dubito.game.seeds import SeedSecrecy
 from dubito.llm.prices import PICO
 from dubito.stats.ranking import (
     Contender,
@@ -188,7 +189,8 @@ class RunObject(Document):
     format: Literal["dubito run 1"] = "dubito run 1"
     folder: str
     game: str
-    seed: int
+    seed: int | str | None = Field(description="null while it is secret; text of 32 hex digits if it was secret")
+    seed_was: SeedSecrecy = Field(description="before the first game and during play")
     games: int = Field(description="planned number of games, or the maximum with `stop`")
     kept: int = Field(description="number of games counted in the results")
     finished: int = Field(description="number of finished games; results count them in deal order")

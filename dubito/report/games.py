@@ -137,7 +137,7 @@ class ShownGames:
             self.with_pages.append(game)
             self.cards[game] = [turn.get("cards", "") for turn in story["turns"]]
             self.turns[game] = {move: turn for move, (turn, _) in own_moves(story["turns"]).items()}
-            about = f"Deal {game // self.source.planned.games_per_deal} of seed {self.source.planned.seed}."
+            about = f"Deal {game // self.source.planned.games_per_deal}; seed: {self.source.seed_in_words}."
             model_data = {"decisions": decisions, "pieces": texts.pieces}
             data = story | model_data | {"game": game, "opens": opening(story)[0]}
             if self.odds:

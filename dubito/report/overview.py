@@ -193,7 +193,7 @@ def _settings_pairs(source: Run) -> list[tuple[str, str]]:
         *((("stop", describe_stop_rule(planned, source.game)),) if planned.stop else ()),
         *((("shard", f"{planned.shard.number} of {planned.shard.of}"),) if planned.shard else ()),
         ("game", planned.game),
-        ("seed", f"{planned.seed}"),
+        ("seed", source.seed_in_words),
         ("table sizes", ", ".join(map(str, planned.table_sizes))),
         ("turns per game", turns_per_game(source.tally, source.game.results)),
         *((f"rules: {key}", f"{value}") for key, value in planned.rules.items()),

@@ -173,7 +173,11 @@ def shared_game(source: Run, number: int) -> SharedGame:
     story = {**page.told, "shared": shown.asked.shared.pieces, "odds": odds_or_reason(source, number)}
     ((row,),) = source.db.read("SELECT outcome FROM games WHERE game = ?", (number,))
     about = describe_results(source.game.results, source.outcome(row), story["names"], len(story["turns"]))
-    return _shared(source.game, record, story, about, page.warnings)
+    shared = _shared(source.game, record, story, about, page.warnings)
+    if source.planned.has_programs:
+        shared = replace(shared, dealt=f"{shared.dealt} The seed {source.secrecy_in_words}.".lstrip())
+    # A record can only be verified with the seed.
+    return shared if source.public_seed is not None else replace(shared, record="")
 
 
 def shared_page(shared: SharedGame, picture: str = "") -> str:

@@ -378,7 +378,7 @@ class ProgramPlayer:
     name: str
     game: Game
     rules: Any  # in the form that the game's notebook expects
-    seed: int
+    seed: int | str
     deadline: float
     steady_facts: Set[str]  # names of the facts that are part of `hello`
     record: Callable[[Asks], Asks]  # adds the recording of a run, or replaces the program with it

@@ -13,6 +13,7 @@ from dubito.experiment.experiment import Experiment, PlayerSpec, kind_of_player
 from dubito.experiment.resolve import default_player, parse_player, resolve, rules_incompatibility, rules_of_config
 from dubito.game import FALLBACK_OUTCOME, Game, Node, Player, PlayerKind, Text
 from dubito.game.find import Registry
+from dubito.game.seeds import Seed
 from dubito.game.speech import quoted
 from dubito.game.table import Entrant
 from dubito.llm.answers import extract_reasoning
@@ -202,14 +203,14 @@ class Opponents:
         if self._models is not None:
             self._models.try_again()
 
-    def seat_bot(self, name: str, seed: int) -> tuple[Entrant, object | None]:
+    def seat_bot(self, name: str, seed: Seed) -> tuple[Entrant, object | None]:
         (entrant,), services = self.seat_bots([name], seed, self.game.rules())
         return entrant, next(iter(services), None)
 
     def seat_bots(
         self,
         names: Sequence[str],
-        seed: int,
+        seed: Seed,
         rules: Any,
         on_decision: OnDecision = _ignore,
         on_text: OnText | None = None,

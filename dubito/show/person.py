@@ -18,6 +18,7 @@ from dubito.game import Game, Player
 from dubito.game.find import DUBITO
 from dubito.game.packages import games_path_words
 from dubito.game.record import Strict, output_of
+from dubito.game.seeds import Seed
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
 from dubito.game.words import labels, load_words, person_sentences
@@ -47,7 +48,7 @@ class Setup(Strict):
 
     bots: list[str]
     seat: int
-    seed: int
+    seed: Seed
     deal: int = 0
     rules: dict[str, Any] = field(default_factory=dict)  # rules of the game
     game: str = DUBITO
@@ -87,7 +88,7 @@ class Setup(Strict):
 
 
 def set_up(
-    game: Game, bots: Sequence[str], rules: BaseModel, seat: int | None, seed: int | None, deal: int = 0
+    game: Game, bots: Sequence[str], rules: BaseModel, seat: int | None, seed: Seed | None, deal: int = 0
 ) -> Setup:
     """Create a setup. A missing seat or seed is chosen at random.
 

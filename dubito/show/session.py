@@ -12,6 +12,7 @@ from dubito.game import Game, PlayerKind
 from dubito.game.bot_deadline import limit_bot_time
 from dubito.game.find import Registry
 from dubito.game.record import Forfeit, load_records, make_move
+from dubito.game.seeds import Seed
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, GameCode, Table, step
 from dubito.game.words import Label, labels
@@ -95,7 +96,7 @@ class Session(Iterator[Moment]):
             self.outputs.append(asdict(output) if forfeit else self.game.output_to_json(output))
         return moment
 
-    def record(self, players: Sequence[str], seed: int, deal: int, number: int | None) -> Any:
+    def record(self, players: Sequence[str], seed: Seed | None, deal: int, number: int | None) -> Any:
         assert self._recorder is not None
         return self._recorder.record(self.state, players, seed, deal, number)
 
@@ -143,7 +144,7 @@ class BotsGame:
     company: "Opponents | None"  # the players if any of them uses a model, otherwise None
     names: Sequence[str]  # player names, seat by seat
     rules: "BaseModel"
-    seed: int
+    seed: Seed
     deal: int
     on_bot_error: str
     bot_deadline: float | None

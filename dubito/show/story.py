@@ -14,6 +14,7 @@ from typing import Any, Final
 from dubito.errors import UsageError, join_names
 from dubito.game import FALLBACK_OUTCOME, Ending, Game, Results
 from dubito.game.record import Forfeit, require_whole_game
+from dubito.game.seeds import Seed
 from dubito.game.words import (
     A_PERSON,
     THE_PERSON,
@@ -77,7 +78,7 @@ def winners(results: Results, buckets: Sequence[int], counts: Sequence[tuple[int
     return [seat for seat, own in enumerate(scores) if own == max(scores) > min(scores)]
 
 
-def game_in_short(game: Game, rules: Any, deal: int, seed: int | None) -> str:
+def game_in_short(game: Game, rules: Any, deal: int, seed: Seed | None) -> str:
     cards = "" if seed is None else f"deal {deal} of seed {seed}"
     said = "; ".join(filter(None, (load_words(game).summarize_rules(rules), cards)))
     return said and f"{said[0].upper()}{said[1:]}."

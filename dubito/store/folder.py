@@ -28,6 +28,9 @@ MANIFEST: Final = "manifest.yaml"
 RESULTS: Final = "all_games.yaml"
 CONFIG: Final = "config.yaml"  # how the run was started; not part of an export
 DATABASE: Final = "run.db"
+SEED_FILE: Final = "secret_seed"  # `store/secret.py`; not part of an export
+# What a new run writes first. A process that is killed then has not started a run.
+_BEFORE_MANIFEST: Final = {LOCK, SEED_FILE, f"{MANIFEST}.part"}
 _NOT_SET: Final = "not set"
 _KEY_NAME: Final = "api_key_env"
 
@@ -68,7 +71,7 @@ def count_kept_games(folder: Path, manifest: Mapping[str, Any]) -> int | None:
     one.
     """
     try:
-        if not folder.exists() or (folder.is_dir() and not {path.name for path in folder.iterdir()} - {LOCK}):
+        if not folder.exists() or (folder.is_dir() and not {path.name for path in folder.iterdir()} - _BEFORE_MANIFEST):
             return None
         has_manifest = (folder / MANIFEST).exists()
     except OSError as error:
@@ -111,7 +114,7 @@ def open_run(folder: Path, manifest: Mapping[str, Any]) -> RunDb:
         return RunDb.create(folder / DATABASE)
     except (OSError, RunStopped, UsageError) as error:
         if is_new:
-            for part in (MANIFEST, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"):
+            for part in (MANIFEST, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", SEED_FILE):
                 with suppress(OSError):
                     (folder / part).unlink()
         reason = error.strerror if isinstance(error, OSError) else str(error)

@@ -27,6 +27,7 @@ from dubito.files import describe_fault, write_whole
 from dubito.game import Bool, Cards, Choice, Game, PlayerKind, Text
 from dubito.game.find import DUBITO
 from dubito.game.record import Strict, load_records
+from dubito.game.seeds import TEXT_PATTERN
 from dubito.game.words import Option, Panel, describe_answers, list_faces, list_options, name_seats
 from dubito.show.lie_review import LieReview
 from dubito.show.opponents import FamilyGames, Opponent, Opponents, as_sentence, describe_trouble
@@ -294,7 +295,7 @@ class NewTable(Strict):
     game: str = DUBITO
     rules: dict[str, Any] = field(default_factory=dict)
     seat: int | None = None
-    seed: Annotated[int, Field(ge=0, lt=SEEDS)] | None = None
+    seed: Annotated[int, Field(ge=0, lt=SEEDS)] | Annotated[str, Field(pattern=TEXT_PATTERN)] | None = None
     deal: Annotated[int, Field(ge=0, lt=SEEDS)] = 0
 
 

@@ -72,8 +72,8 @@ tags: [games, imperfect-information, {json.dumps(run.registry.game.name)}]
 
 # A run of {run.registry.game.name}
 
-{experiment.games:,} games of seed {experiment.seed}, played by dubito {dubito.__version__}; results digest
-{run.db.results_digest()}. Players: {players}.
+{experiment.games:,} games, played by dubito {dubito.__version__}; results digest {run.db.results_digest()}.
+Seed: {run.seed_in_words}. Players: {players}.
 
 Only model players have decisions. Seats are numbers: `facts` contains no names of players.
 

@@ -59,7 +59,7 @@ class Provenance(Strict):
     """Where a position comes from."""
 
     run: str | None  # digest of the run's identity; None if the game was only played to record positions
-    seed: int
+    seed: int | str  # or the SHA-256 of a secret seed
     deal: _Count
     game: _Count
     seat: _Count
@@ -182,7 +182,7 @@ class Origin:
     """The game from which positions are recorded."""
 
     run: str | None
-    seed: int
+    seed: int | str
     deal: int
     game: int
 
@@ -295,7 +295,7 @@ def _position_recorder(
 
     def play(number: int) -> list[RecordedPosition]:
         table, lineup = ChunkPlayer(experiment, registry).build_table(number, models)
-        origin = Origin(run, experiment.seed, table.deal, number)
+        origin = Origin(run, experiment.seed_sha256 or experiment.seed, table.deal, number)
         positions = record_positions(table, origin, game, game.rules(**experiment.rules))
         ended(number, lineup, table)
         return positions

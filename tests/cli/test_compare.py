@@ -150,7 +150,7 @@ def test_runs_with_other_deals_are_refused(pair: Shell, identity: dict[str, Any]
         (lambda: swap("b", Path("b").touch), "b is not a run; give a run folder or an exported run"),
         (lambda: Path("b/run.db").write_text("text" * 100), "b/run.db is damaged or not a run store"),
         (lambda: Path("b/manifest.yaml").write_text("a: ["), "b/manifest.yaml is damaged: it is not valid YAML"),
-        (lambda: change("b", seed="x"), "b/manifest.yaml is damaged: identity.seed: Input should be a valid integer"),
+        (lambda: change("b", seed="x"), "b/manifest.yaml is damaged: identity.seed: Input is not valid"),
         (lambda: change("b", contenders=[]), "b has no contenders; "),
         (lambda: execute("b", "DELETE FROM chunks"), "b has no finished deals to compare"),
         (lambda: execute("b", "UPDATE games SET outcome = x'0102' WHERE game = 5"), "b(: |/)run.db"),

@@ -15,6 +15,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from dubito.errors import IllegalOutput, UsageError
 from dubito.files import describe_fault
 from dubito.game.record import Strict, digest_line, format_record, refuse_other_format
+from dubito.game.seeds import Seed
 from dubito.game.words import Label, pluralize, seat_label
 from dubito.games.dubito.cards import JOKER, NUMBERS, Hand, TurnOutput
 from dubito.games.dubito.engine import Rules, State, check_players
@@ -48,7 +49,7 @@ class GameRecord(Strict):
     outputs: list[RecordedOutput]
     story: list[str]
     rules: Rules = field(default_factory=Rules)
-    seed: int | None = None
+    seed: Seed | None = None
     deal: int | None = None
     number: Annotated[int, Field(strict=True, ge=0, lt=2**63)] | None = None  # see `Recorder.record`
     format: Literal["dubito game 1"] = field(kw_only=True)
@@ -153,7 +154,7 @@ class Recorder:
         self.story.extend(_lines(turn, events))
 
     def record(
-        self, state: State, players: Sequence[str], seed: int, deal: int, number: int | None = None
+        self, state: State, players: Sequence[str], seed: Seed | None, deal: int, number: int | None = None
     ) -> GameRecord:
         story = [*self.story, ending(state), _seal(self.hands, self.outputs)]
         rules = state.rules

@@ -242,11 +242,13 @@ def _summary_sentence(board: _Board) -> str:
 
 
 def _build_title(board: _Board) -> str:
-    planned = next(iter(board.rows.values())).submission.run.planned
+    run = next(iter(board.rows.values())).submission.run
+    planned = run.planned
     least, most = min(planned.table_sizes), max(planned.table_sizes)
     every = [*range(least, most + 1)] == sorted(planned.table_sizes) and least < most
     sizes = f"{least} to {most}" if every else ", ".join(map(str, planned.table_sizes))
-    about = f"{one_line(planned.game, 60)}, {board.ranked[0].deals:,} deals of seed {planned.seed}, tables of {sizes}"
+    seed = f"seed {planned.seed}, which {run.secrecy_in_words}"
+    about = f"{one_line(planned.game, 60)}, {board.ranked[0].deals:,} deals of {seed}, tables of {sizes}"
     return f"{one_line(board.book)}: {about}" if board.book else about
 
 
@@ -373,6 +375,7 @@ def _facts(row: _Row, ranks: str, ranked: ContenderRow) -> list[tuple[str, str]]
         ("kind", kind_of_player(spec)),
         ("bot", f"{spec.bot}, file {spec.source}"),
         ("deals", f"{ranked.deals:,}"),
+        ("seed", run.seed_in_words),
         ("submission", row.submission.file),
         ("sha256 of the file", row.submission.sha256),
         ("results digest, recomputed", run.results_digest),

@@ -230,6 +230,7 @@ def _shared_conditions(run: Run) -> dict[str, Any]:
         "game_source": planned.game_source,
         "rules": dict(planned.rules),
         "seed": planned.seed,
+        "seed was": run.seed_secrecy,
         "table_sizes": [*planned.table_sizes],
         "deals": planned.deals,
         "stop": planned.stop and planned.stop.within,

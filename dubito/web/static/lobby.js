@@ -72,11 +72,13 @@ drawScene();
 // --- A deal from a link ---
 
 const invitation = new URLSearchParams(location.search);
+// A revealed seed of a run is text, since a number would lose digits.
+const parseSeed = (text) => (/^[0-9a-f]{32}$/.test(text) ? text : Number(text));
 if (invitation.has("seed") && invitation.has("bots")) {
   const table = {
     game,
     bots: invitation.get("bots").split(" "),
-    seed: Number(invitation.get("seed")),
+    seed: parseSeed(invitation.get("seed")),
     deal: Number(invitation.get("deal") ?? 0),
     seat: Number(invitation.get("seat") ?? 0),
     rules: JSON.parse(invitation.get("rules") || "{}"),
