@@ -15,14 +15,14 @@ REPO = Path(__file__).resolve().parent.parent
 DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 BUDGETS: Final = {
     "bots": 960,
-    "dubito": 975,
-    "dubito/cli": 4281,
-    "dubito/experiment": 4152,  # includes the worker processes and secret seeds
+    "dubito": 976,
+    "dubito/cli": 4321,
+    "dubito/experiment": 4247,  # includes the worker processes, secret seeds and `replay --programs`
     "dubito/game": 2108,
     "dubito/games": 0,
     "dubito/games/bs": 1320,
     "dubito/games/defuse": 1134,
-    "dubito/games/dubito": 2715,
+    "dubito/games/dubito": 2716,
     "dubito/house": 1913,
     "dubito/llm": 6890,  # a row per known error of twelve servers, with its source
     "dubito/plugins": 0,
@@ -33,15 +33,15 @@ BUDGETS: Final = {
     "dubito/plugins/mcp": 76,
     "dubito/plugins/openspiel": 4663,
     "dubito/plugins/tournament": 2325,
-    "dubito/report": 3872,
+    "dubito/report": 3890,
     "dubito/sandbox": 1030,
     "dubito/seats": 894,
     "dubito/show": 1191,
     "dubito/stats": 1192,
-    "dubito/store": 1546,
+    "dubito/store": 1585,
     "dubito/web": 1264,
     "dubito/workshop": 3622,  # includes the checks of a server, `dubito models check`
-    "tests": 45600,
+    "tests": 45872,
 }
 
 

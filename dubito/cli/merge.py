@@ -12,7 +12,7 @@ from dubito.cli.options import config_options, games_path_option, json_option, o
 from dubito.cli.output import note, print_document, say, show
 from dubito.cli.summary import build_document, print_next_steps, print_summary, write_run_report
 from dubito.experiment.compare import check_comparable, compare_runs, list_arms, list_caveats
-from dubito.experiment.experiment import describe_fake_models, player_labels
+from dubito.experiment.experiment import describe_claims, describe_fake_models, list_claims, player_labels
 from dubito.experiment.run import find_finished_run
 from dubito.experiment.shards import IncompleteShards, default_folder, describe_spending, read_shards
 from dubito.experiment.shards import merge as merge_shards
@@ -119,6 +119,7 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
                 verdict=verdict,
                 arms=documents.arms(arms),
                 comparison=documents.comparison(*ranking_inputs),
+                claimed=list_claims(kinds),
                 **cast(Any, {part.key: part.rows for part in parts}),
             )
         )
@@ -130,5 +131,7 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
     if verdict is not None:
         say(fill(verdict, 79, break_on_hyphens=False))
     show(*contender_tables(*ranking_inputs), notes=False, kinds=kinds)
+    if claims := describe_claims(kinds):
+        say(fill(claims, 79, break_on_hyphens=False))
     more = [block for part in parts for block in part.blocks]
     show(*arm_tables(arms, comparison.results), *more, notes=False, kinds=kinds)

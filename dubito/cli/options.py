@@ -46,10 +46,13 @@ class _SeedText(click.ParamType):  # type: ignore[type-arg]
         return "N"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        with suppress(ValueError):
-            if isinstance(seed := parse_seed(str(value)), str) or seed >= 0:
-                return seed
-        self.fail(f"{value!r} is not {SEED_FORMAT}.", param, ctx)
+        try:
+            seed = parse_seed(str(value))
+        except ValueError:
+            seed = -1
+        if isinstance(seed, int) and seed < 0:
+            self.fail(f"{value!r} is not {SEED_FORMAT}.", param, ctx)
+        return seed
 
 
 GAME: Final = _GameName()

@@ -2,6 +2,7 @@
 
 import time
 from collections import deque
+from contextlib import ExitStack
 from itertools import zip_longest
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import click
 from dubito.cli.narrator import Narrator
 from dubito.cli.options import games_path_option, open_run_folder
 from dubito.cli.output import GamesProgress, note, say
-from dubito.errors import UsageError, one_line
+from dubito.errors import UsageError, join_names, one_line
 from dubito.experiment import replay as run_replay
+from dubito.experiment.experiment import describe_claims
 from dubito.experiment.replay import read_replayable_run, rebuild_table
 from dubito.experiment.saved_config import continue_command
 from dubito.experiment.stored import Run
@@ -31,9 +33,12 @@ from dubito.store.folder import RESULTS, is_export
 @click.option("--game", type=int, metavar="K", help="Show game K of the run, with the models' requests and replies.")
 @click.option("--show-hands", is_flag=True, help="With --game: show every hand, and what was really played.")
 @click.option("--workers", type=click.IntRange(1), help="Processes. [default: one per core]")
+@click.option("--programs", is_flag=True, help="Also start the run's programs, and compare their answers.")
 @games_path_option
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
-def replay(what: Path | None, game: int | None, show_hands: bool, workers: int | None, quiet: bool) -> int:
+def replay(
+    what: Path | None, game: int | None, show_hands: bool, workers: int | None, programs: bool, quiet: bool
+) -> int:
     """Verify a run or a saved game by replaying it offline.
 
     RUN defaults to the latest run. It can be a file written by `dubito export`. No model is called. If anything
@@ -41,18 +46,24 @@ def replay(what: Path | None, game: int | None, show_hands: bool, workers: int |
     """
     if what is None or not what.is_file() or is_export(what):
         with open_run_folder(what) as folder:
-            return _replay_run(folder, game, show_hands, workers, quiet)
-    if game is not None:
-        raise UsageError("--game only works with runs", hint="give a run folder or an exported run")
+            run = read_replayable_run(folder)
+            if game is None:
+                return _replay_run(run, workers, programs, quiet)
+            if programs:
+                raise UsageError("--programs replays all games", hint="leave out --game")
+            return _show_game(run, game, show_hands)
+    if game is not None or programs:
+        raise UsageError("--game and --programs only work with runs", hint="give a run folder or an exported run")
     return _replay_record(what)
 
 
-def _replay_run(folder: Path, game: int | None, show_hands: bool, workers: int | None, quiet: bool) -> int:
-    run = read_replayable_run(folder)
-    if game is not None:
-        return _show_game(run, game, show_hands)
-    with GamesProgress(run.experiment.games, quiet, time.monotonic) as progress:
-        result = run_replay.replay(run, workers or default_workers(), progress)
+def _replay_run(run: Run, workers: int | None, programs: bool, quiet: bool) -> int:
+    from dubito.experiment.ask_again import start_programs  # imported late: few replays start programs
+
+    with ExitStack() as opened:
+        started = opened.enter_context(start_programs(run, note)) if programs else {}
+        progress = opened.enter_context(GamesProgress(run.experiment.games, quiet, time.monotonic))
+        result = run_replay.replay(run, workers or default_workers(), progress, started)
     for mismatch in result.mismatches:
         note(f"manifest mismatch: {mismatch}")
     if result.difference is not None:
@@ -65,6 +76,10 @@ def _replay_run(folder: Path, game: int | None, show_hands: bool, workers: int |
         say(f"results digest: {result.results_digest}")
     if run.planned.seed_sha256:
         say(f"seed: {run.secrecy_in_words}; it matches its SHA-256 in the manifest")
+    if started:
+        say(f"asked again, with identical answers: {join_names([one_line(name) for name in started])}")
+    if claims := describe_claims({name: kind for name, kind in run.kinds.items() if name not in started}):
+        say(claims)
     if not run.is_finished:
         note(f"the run is unfinished: {run.game_count:,} of {run.planned.games:,} games")
     elif not (run.folder / RESULTS).exists():

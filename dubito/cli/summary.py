@@ -13,7 +13,7 @@ from dubito.cli import output
 from dubito.cli.output import note, say, table
 from dubito.commands import build_command, repeat_command
 from dubito.errors import BotError, GameError, RunStopped, UsageError, describe_signal, one_line
-from dubito.experiment.experiment import describe_fake_models, player_labels
+from dubito.experiment.experiment import describe_claims, describe_fake_models, list_claims, player_labels
 from dubito.experiment.replay import count_lies_in_folder
 from dubito.experiment.run import RunResult
 from dubito.experiment.saved_config import continue_command
@@ -35,7 +35,7 @@ from dubito.report.run_tables import (
     sizes_table,
     turns_per_game,
 )
-from dubito.report.tables import ResultTable, Value, cell_text, column_kind, player_columns, texts
+from dubito.report.tables import ResultTable, Value, cell_text, column_kind, kind_title, player_columns, texts
 from dubito.report.verdicts import describe_verdict
 from dubito.stats.players import calibrations
 from dubito.stats.ranking import RankingRow, by_table_size, contender_ranking, ranking, relate_players
@@ -90,9 +90,11 @@ def print_end(run: RunResult) -> None:
         title += f"; every contender took {seat} in every deal"
     title += f"; the best {_MAX_SUMMARY_ROWS} of {len(rows)}" if len(rows) > _MAX_SUMMARY_ROWS else ""
     counted = "deals" if relation.paired else "games"
-    table(title, ["player", "kind", "rank", counted, f"{rated} [95 % CI]"], cells)
+    table(title, ["player", kind_title(kinds.values()), "rank", counted, f"{rated} [95 % CI]"], cells)
     if run.models:
         say(_describe_model_use(run))
+    if claims := describe_claims(kinds):
+        say(fill(claims, 79, break_on_hyphens=False))
 
 
 def _describe_model_use(run: RunResult) -> str:
@@ -166,6 +168,8 @@ def print_tables(run: RunResult, sizes: bool) -> None:
         show(*duel_tables(run.tally, run.experiment.names, results, player_labels(run.experiment.kinds)))
     if run.models:
         show(models_table(run.models, run.experiment.names))
+    if claims := describe_claims(run.experiment.kinds):
+        say(fill(claims, 79, break_on_hyphens=False))
     # Each contender played this many games as a contender.
     own = run.tally.games // max(1, len(run.experiment.contenders))
     show(bounds_table(rows, [player.name for player in run.experiment.contenders], own, results))
@@ -236,6 +240,7 @@ def build_document(run: RunResult, report: Path | None) -> RunObject:
         pairs=documents.pairs(run.tally, run.contenders, results) if counted else [],
         comparison=documents.comparison(run.tally, run.contenders, results) if counted else None,
         models=documents.model_uses(run.models, run.experiment.kinds),
+        claimed=list_claims(experiment.kinds),
         report=None if report is None else str(report),
     )
 

@@ -66,6 +66,30 @@ def describe_fake_models(kinds: Mapping[str, PlayerKind]) -> str | None:
     )
 
 
+# What a run states about players of each kind and a replay cannot prove.
+_MODEL_CLAIMS: Final = ("kind", "model", "server", "tokens", "dollars", "status codes")
+_CLAIMS: Final[Mapping[PlayerKind, Sequence[str]]] = {
+    "hand-written": (),
+    "program": ("kind", "command", "files"),
+    "agent": ("kind", "identity"),
+    "model": _MODEL_CLAIMS,
+    "fake model": _MODEL_CLAIMS,
+}
+
+
+def list_claims(kinds: Mapping[str, PlayerKind]) -> dict[str, list[str]]:
+    """Return what a run states about its players, by name, without proof."""
+    return {name: [*_CLAIMS[kind]] for name, kind in kinds.items() if _CLAIMS[kind]}
+
+
+def describe_claims(kinds: Mapping[str, PlayerKind]) -> str | None:
+    players = dict[tuple[str, ...], list[str]]()
+    for name, claims in list_claims(kinds).items():
+        players.setdefault(tuple(claims), []).append(one_line(name))
+    parts = [f"{join_names(claims)} of {join_names(names)}" for claims, names in players.items()]
+    return f"Claimed by the run, not proven by a replay: {'; '.join(parts)}." if parts else None
+
+
 def contender_seats(table_sizes: Sequence[int]) -> int:
     return 2 if list(table_sizes) == [2] else 1
 

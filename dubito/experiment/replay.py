@@ -8,7 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
@@ -50,6 +50,7 @@ from dubito.store.run_db import Chunk, RunDb
 
 if TYPE_CHECKING:
     from dubito.experiment.models import Models
+    from dubito.seats.program import ProgramPlayer
 
 LIES: Final[tuple[Lie, ...]] = get_args(Lie)
 MAX_LIE_GAMES: Final = 1_000  # maximum number of games in which lies are counted, since each has to be replayed
@@ -324,15 +325,24 @@ class ReplayResult:
     difference: Differs | None = None
 
 
-def replay(run: Run, workers: int, progress: Callable[[int], None]) -> ReplayResult:
+def replay(
+    run: Run,
+    workers: int,
+    progress: Callable[[int], None],
+    started: "Mapping[str, ProgramPlayer] | None" = None,
+) -> ReplayResult:
     """Replay all games and compare them with the run.
 
-    `progress` receives the number of games replayed.
+    `progress` receives the number of games replayed. Programs that were started for the replay are asked again.
     """
     recording, db, experiment = ReplayRecording(ModelLog(run.db)), run.db, run.experiment
     tally, complete, difference, games = Tally(), Tally(), None, 0
     models = run.replay_models(recording)
     try:
+        if models and started:
+            from dubito.experiment.ask_again import compare_with
+
+            models, workers = replace(models, programs={**models.programs, **compare_with(recording, started, run)}), 1
         progress(0)
         for played in _replay_chunks(run, models, recording, workers, progress):
             if played.error is not None:

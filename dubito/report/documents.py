@@ -204,6 +204,7 @@ class RunObject(Document):
     pairs: list[PairResult]
     comparison: ComparedResult | None = Field(description="null if there are fewer than two contenders")
     models: list[ModelUse]
+    claimed: dict[str, list[str]] = Field(description="by player: what a replay cannot prove, such as `dollars`")
     report: str | None = Field(description="the report's first page")
 
 
@@ -256,6 +257,7 @@ class ComparisonObject(Document, extra="allow"):
     verdict: str | None = Field(description="the result in words; null if there are fewer than two contenders")
     arms: list[ArmResult] = Field(description="empty if all models use the same prompt")
     comparison: ComparedResult | None = Field(description="null if there are fewer than two contenders")
+    claimed: dict[str, list[str]] = Field(description="by player: what a replay cannot prove, such as `dollars`")
 
 
 class ListedBot(DocumentPart):

@@ -9,7 +9,18 @@ from dubito.experiment.stored import Run
 from dubito.game import FALLBACK_OUTCOME, Habit
 from dubito.report.highlights import Highlights, opening
 from dubito.report.search import GameFields
-from dubito.report.tables import Column, GamePage, Page, Paragraph, ResultTable, Section, Value, counts, texts
+from dubito.report.tables import (
+    Column,
+    GamePage,
+    Page,
+    Paragraph,
+    ResultTable,
+    Section,
+    Value,
+    counts,
+    kind_title,
+    texts,
+)
 from dubito.show.odds import odds_or_reason
 from dubito.show.opponents import as_sentence
 from dubito.show.run import CannotShowGame, ReplayedGames
@@ -194,9 +205,10 @@ class ShownGames:
     def list_page(self) -> Page:
         results = self.source.game.results
         columns = [*_COLUMNS, *(Column(count, count.replace("_", " ")) for count in results.game_counts)]
-        columns[1:1] = [*texts("winner"), Column("winner_kind", "kind", "kind")]
+        kind = kind_title(self.source.kinds.values())
+        columns[1:1] = [*texts("winner"), Column("winner_kind", kind, "kind")]
         if self.source.contenders:
-            columns += [*texts("contender"), Column("contender_kind", "kind", "kind")]
+            columns += [*texts("contender"), Column("contender_kind", kind, "kind")]
         if self.source.models:
             columns += [Column("decisions", "model decisions"), Column("fallbacks", "fallbacks")]
             if self._caught is not None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from dubito.experiment.experiment import PlayerSpec, describe_fake_models
+from dubito.experiment.experiment import PlayerSpec, describe_claims, describe_fake_models
 from dubito.experiment.replay import LieCounts
 from dubito.experiment.stop import describe_stop_rule
 from dubito.experiment.stored import Run, list_contenders
@@ -155,7 +155,8 @@ def _player_blocks(source: Run, players: RunPlayers, lies: LieCounts | None) -> 
     compared = contender_ranking(source.tally, contenders, results)
     # The contenders are in the table of all players, and their pairs are on the page that compares two.
     blocks += contender_notes(compared, relation if relation.paired else None, results)
-    return [*blocks, *bot_errors(source.rows)]
+    claims = describe_claims(source.kinds)
+    return [*blocks, *bot_errors(source.rows), *([Paragraph(claims)] if claims else [])]
 
 
 def _more_blocks(source: Run, scanned: Scan) -> list[Block]:

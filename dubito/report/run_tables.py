@@ -500,7 +500,8 @@ def models_table(models: Mapping[str, PlayerLog], names: Sequence[str]) -> Resul
         for name, log in models.items()
     ]
     links = [f"bots/{names.index(name)}.html" for name in models]
-    return ResultTable("models", "Model players", columns, rows, _model_notes(models), links)
+    title = "Model players; tokens, costs and names of models are claimed"
+    return ResultTable("models", title, columns, rows, _model_notes(models), links)
 
 
 def _model_cells(log: PlayerLog, causes: Sequence[str]) -> list[Value]:

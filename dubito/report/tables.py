@@ -81,6 +81,11 @@ def counts(*keys: str) -> list[Column]:
     return [Column(key, key) for key in keys]
 
 
+def kind_title(kinds: Iterable[str]) -> str:
+    """Return the title of a column of kinds. A replay proves only which moves are a hand-written bot's."""
+    return "kind" if {*kinds} == {"hand-written"} else "kind (claimed)"
+
+
 @dataclass(frozen=True, slots=True)
 class ResultTable:
     """A table. Its key is the name of its files."""
@@ -105,7 +110,7 @@ class ResultTable:
             key = "kind" if place == places[0] else f"{columns[place].key}_kind"
             for row in rows:
                 row.insert(place + 1, kinds.get(str(row[place])))
-            columns.insert(place + 1, Column(key, "kind", "kind"))
+            columns.insert(place + 1, Column(key, kind_title(kinds.values()), "kind"))
         return replace(self, columns=columns, rows=rows)
 
     def format_rows(self) -> Iterator[list[tuple[Column, str]]]:

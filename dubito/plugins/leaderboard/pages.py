@@ -34,6 +34,7 @@ from dubito.report.tables import (
     column_kind,
     counts,
     difference_kind,
+    kind_title,
     measure_unit,
     points,
     texts,
@@ -68,7 +69,8 @@ _TIERS: Final = (
     ("invalid", "The run could not be verified. It has no row, but is listed with the first reason."),
 )
 _NOT_VERIFIED: Final = (
-    "A replay cannot verify calls without a reply, costs, dates or versions: these come from the submitted file. It "
+    "What is marked as claimed comes from the submitted file: a replay cannot verify kinds of players, servers, names "
+    "of models, tokens, costs, status codes, the commands and files of programs, dates or versions. It "
     "also cannot show that a run is the only one: someone could play twenty times and submit the best run. That is why "
     "everyone plays the book's deals."
 )
@@ -295,15 +297,20 @@ def _cost_chart(board: _Board, rows: Sequence[_Row], names: Sequence[str]) -> Ch
         for kind in sorted({*kinds})
     ]
     title = f"{first.name} against dollars: higher and further left is better"
-    return Chart("scatter", title, "dollars, for all these deals", names, series, vertical=first.heading)
+    return Chart("scatter", title, "dollars (claimed), for all these deals", names, series, vertical=first.heading)
 
 
 def _build_table(board: _Board) -> ResultTable:
     first = board.results.measure(board.results.headline[0])
     columns = [*texts("player", "rank"), Column(first.key, first.column_title, column_kind(first)), *texts("tier")]
-    columns += [Column("kind", "kind", "kind"), *texts("server")]
-    columns += [Column("answered", "answered by", "text"), *texts("prompt")]
-    columns += [*counts("calls"), Column("cost", "dollars", "dollars"), Column("fallback", "fallback %", "rate")]
+    kinds = [kind_of_player(board.row(each).spec) for each in board.ranked]
+    columns += [Column("kind", kind_title(kinds), "kind"), Column("server", "server (claimed)", "text")]
+    columns += [Column("answered", "answered by (claimed)", "text"), *texts("prompt")]
+    columns += [
+        *counts("calls"),
+        Column("cost", "dollars (claimed)", "dollars"),
+        Column("fallback", "fallback %", "rate"),
+    ]
     columns += [Column("file", "submission", "text")]
     rows = [board.row(each) for each in board.ranked]
     cells: list[list[Value]] = []
@@ -372,7 +379,7 @@ def _facts(row: _Row, ranks: str, ranked: ContenderRow) -> list[tuple[str, str]]
     facts = [
         ("rank", ranks),
         ("tier", row.submission.tier),
-        ("kind", kind_of_player(spec)),
+        (kind_title([kind_of_player(spec)]), kind_of_player(spec)),
         ("bot", f"{spec.bot}, file {spec.source}"),
         ("deals", f"{ranked.deals:,}"),
         ("seed", run.seed_in_words),
@@ -390,15 +397,18 @@ def _facts(row: _Row, ranks: str, ranked: ContenderRow) -> list[tuple[str, str]]
     causes = ", ".join(f"{name.removeprefix(FALLBACK_OUTCOME)} {count:,}" for name, count in sorted(fallbacks.items()))
     return [
         *facts,
-        ("server", row.server or "not recorded"),
+        ("server (claimed)", row.server or "not recorded"),
         ("requested model", log.asked or "not recorded"),
-        ("answering models", ", ".join(f"{name} ({count:,} replies)" for name, count in ids.items()) or "not stated"),
+        (
+            "answering models (claimed)",
+            ", ".join(f"{name} ({count:,} replies)" for name, count in ids.items()) or "not stated",
+        ),
         ("prompt", f"{spec.settings.get('prompt')}, digest {spec.prompt}"),
         ("decisions", f"{log.decisions:,}"),
         ("fallbacks", f"{sum(fallbacks.values()):,}{f' ({causes})' if causes else ''}"),
-        ("calls, as submitted", f"{log.calls:,}"),
-        ("tokens, as submitted", f"{log.tokens['input']:,} in, {log.tokens['output']:,} out"),
-        ("cost, as submitted", "no price" if log.picodollars is None else dollars(log.picodollars)),
+        ("calls (claimed)", f"{log.calls:,}"),
+        ("tokens (claimed)", f"{log.tokens['input']:,} in, {log.tokens['output']:,} out"),
+        ("cost (claimed)", "no price" if log.picodollars is None else dollars(log.picodollars)),
     ]
 
 
