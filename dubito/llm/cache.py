@@ -10,9 +10,10 @@ import sqlite3
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,9 +23,9 @@ from dubito.commands import build_command
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.files import check_format
 from dubito.llm.request import RawReply, Request, canonical_json, compute_digest
+from dubito.store.guarded import SchemaObject, check_schema, open_guarded, read_schema
 from dubito.store.lock import ByteLocks
 from dubito.store.model_log import decompress
-from dubito.store.run_db import readonly_uri
 
 _FORMAT: Final = 4  # version of the entry format; part of each key
 _WRITE_TEST_KEY: Final = "written"  # written at each start, to check that the folder is writable
@@ -40,6 +41,24 @@ _LOCK_DIGITS: Final = 15  # hex digits of a key that select its byte
 # Each thread has its own connection. By default, its mapped and cached pages can take 96 MB.
 _MEMORY: Final = {"sqlite_mmap_size": 0, "sqlite_cache_size": 256}  # pages
 _SETTINGS: Final = {"eviction_policy": "none", "cull_limit": 0, "size_limit": 2**40, **_MEMORY}
+
+
+# The schema of a diskcache. Another one could drop replies, or execute code from somebody else's file.
+_TABLES: Final = (
+    "CREATE TABLE Settings ( key TEXT NOT NULL UNIQUE, value)",
+    "CREATE TABLE Cache ( rowid INTEGER PRIMARY KEY, key BLOB, raw INTEGER, store_time REAL, expire_time REAL, "
+    "access_time REAL, access_count INTEGER DEFAULT 0, tag BLOB, size INTEGER DEFAULT 0, mode INTEGER DEFAULT 0, "
+    "filename TEXT, value BLOB)",
+    "CREATE UNIQUE INDEX Cache_key_raw ON Cache(key, raw)",
+    "CREATE INDEX Cache_expire_time ON Cache (expire_time)",
+)
+_TRIGGERS: Final = (
+    ("count_insert", "INSERT", "+ 1", "count"),
+    ("count_delete", "DELETE", "- 1", "count"),
+    ("size_insert", "INSERT", "+ NEW.size", "size"),
+    ("size_update", "UPDATE", "+ NEW.size - OLD.size", "size"),
+    ("size_delete", "DELETE", "- OLD.size", "size"),
+)
 
 
 class _NotTextError(Exception):
@@ -98,7 +117,7 @@ class _ReadOnly:
 
     def __init__(self, folder: Path) -> None:
         self.disk = _TextDisk(str(folder))
-        self._connection = sqlite3.connect(readonly_uri(folder / _DATABASE), uri=True, check_same_thread=False)
+        self._connection = open_guarded(folder / _DATABASE)
         self._lock = threading.Lock()
         self._sql("SELECT 1 FROM Cache")
 
@@ -408,8 +427,21 @@ def _check_folder(folder: Path) -> None:
         if others or (journal.exists() and journal.stat().st_size):
             raise UsageError(f"{database} was emptied, and its replies are lost: restore it, or choose another --cache")
     elif others and _DATABASE in contents:
-        with closing(sqlite3.connect(readonly_uri(database), uri=True)) as connection:
+        with closing(open_guarded(database)) as connection:
             _check_settings(folder, connection)
+            check_schema(connection, _expected_schema())
+
+
+@cache
+def _expected_schema() -> Mapping[str, SchemaObject]:
+    triggers = [
+        f"CREATE TRIGGER Settings_{name} AFTER {event} ON Cache FOR EACH ROW BEGIN "  # noqa: S608, its parts are ours
+        f'UPDATE Settings SET value = value {change} WHERE key = "{key}"; END'
+        for name, event, change, key in _TRIGGERS
+    ]
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(";".join((*_TABLES, *triggers)))
+        return read_schema(connection)
 
 
 def _check_settings(folder: Path, connection: sqlite3.Connection) -> None:

@@ -5,6 +5,7 @@ contain code. Every statement ends after a number of steps that depends on the f
 repeat a page without end. Ctrl-C and SIGTERM end a statement too.
 """
 
+import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import wraps
@@ -114,12 +115,39 @@ class _GuardedCursor(sqlite3.Cursor):
     __next__ = _explains_end(sqlite3.Cursor.__next__)
 
 
+def open_guarded(path: Path) -> GuardedConnection:
+    """Open a file for reading. Raises sqlite3.Error."""
+    connection = sqlite3.connect(readonly_uri(path), uri=True, check_same_thread=False, factory=GuardedConnection)
+    connection.allow_steps_for(path)
+    return connection
+
+
+def readonly_uri(path: Path) -> str:
+    """Return the URI with which SQLite opens a file only for reading.
+
+    SQLite creates a journal even for reading, which is impossible in a read-only folder. If there is no journal, no
+    process is writing, and the file can be read without one.
+    """
+    has_no_writer = is_in_readonly_folder(path) and not wal_path(path).exists()
+    return f"{path.resolve().as_uri()}?{'immutable=1' if has_no_writer else 'mode=ro'}"
+
+
+def wal_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
+
+
+def is_in_readonly_folder(path: Path) -> bool:
+    return path.exists() and not os.access(path.parent, os.W_OK)
+
+
 def read_schema(connection: sqlite3.Connection) -> dict[str, SchemaObject]:
     rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
     return {row[1]: SchemaObject(*row) for row in rows}
 
 
-def check_schema(connection: sqlite3.Connection, expected: Mapping[str, SchemaObject], columns: Columns) -> None:
+def check_schema(
+    connection: sqlite3.Connection, expected: Mapping[str, SchemaObject], columns: Columns | None = None
+) -> None:
     """Raise sqlite3.DatabaseError unless the schema is the expected one, to the letter.
 
     `columns` are those of the expected tables, to name the one that differs.
@@ -129,6 +157,17 @@ def check_schema(connection: sqlite3.Connection, expected: Mapping[str, SchemaOb
         is_virtual = found.kind == "table" and str(found.sql).upper().startswith("CREATE VIRTUAL")
         if is_virtual or name not in expected or found[:3] != expected[name][:3]:
             raise sqlite3.DatabaseError(f"unexpected {found.kind} {one_line(str(name), _SHOWN)!r}")
+    if columns is not None:
+        _check_columns(connection, columns)
+    for name, wanted in expected.items():
+        if name not in actual:
+            raise sqlite3.DatabaseError(f"no {wanted.kind} {name!r}")
+        if (sql := actual[name].sql) != wanted.sql:
+            problem = f"unexpected definition of {wanted.kind} {name!r}"
+            raise sqlite3.DatabaseError(f"{problem}: {_describe_difference(str(sql), str(wanted.sql))}")
+
+
+def _check_columns(connection: sqlite3.Connection, columns: Columns) -> None:
     query = "SELECT t.name, c.name, c.hidden FROM sqlite_master t, pragma_table_xinfo(t.name) c WHERE t.type = 'table'"
     missing = {(table, column) for table, names in columns.items() for column in names}
     for table, column, hidden in connection.execute(query):
@@ -138,12 +177,6 @@ def check_schema(connection: sqlite3.Connection, expected: Mapping[str, SchemaOb
     if missing:
         table, column = min(missing)
         raise sqlite3.DatabaseError(f"no column {column!r} in {table}")
-    for name, wanted in expected.items():
-        if name not in actual:
-            raise sqlite3.DatabaseError(f"no {wanted.kind} {name!r}")
-        if (sql := actual[name].sql) != wanted.sql:
-            problem = f"unexpected definition of {wanted.kind} {name!r}"
-            raise sqlite3.DatabaseError(f"{problem}: {_describe_difference(str(sql), str(wanted.sql))}")
 
 
 def _describe_difference(sql: str, wanted: str) -> str:

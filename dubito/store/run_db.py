@@ -21,7 +21,16 @@ from typing import Any, Final, Literal
 
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.files import check_format, check_is_file
-from dubito.store.guarded import GuardedConnection, SchemaObject, check_schema, read_schema
+from dubito.store.guarded import (
+    GuardedConnection,
+    SchemaObject,
+    check_schema,
+    is_in_readonly_folder,
+    open_guarded,
+    read_schema,
+    readonly_uri,
+    wal_path,
+)
 
 PROGRAM_SERVER: Final = "program"  # stored instead of a server for attempts by programs
 FORMAT: Final = 4  # version of a run folder, stored in its manifest and in SQLite's user_version
@@ -179,7 +188,7 @@ class RunDb:
             connection = open_readonly(path)
             _check_rows(connection)
         except sqlite3.Error as error:
-            if _is_in_readonly_folder(path) and _wal_path(path).exists():
+            if is_in_readonly_folder(path) and wal_path(path).exists():
                 problem = f"{path} has a journal, which cannot be read in a folder without write access"
                 raise UsageError(problem, hint="copy the folder to another place") from None
             raise UsageError(f"{path} is damaged or not a run store: {error}") from None
@@ -356,7 +365,7 @@ class RunDb:
             commits = self._commits
             try:
                 if self._journal is None:
-                    self._journal = os.open(_wal_path(self.path), os.O_RDWR)
+                    self._journal = os.open(wal_path(self.path), os.O_RDWR)
                 os.fsync(self._journal)
             except OSError as error:
                 raise RunStopped(f"cannot write {self.path}: {error.strerror}") from None
@@ -453,9 +462,8 @@ def open_readonly(path: Path) -> GuardedConnection:
     Raises sqlite3.Error if the file is not a run store, and UsageError if it has another format.
     """
     check_is_file(path)
-    connection = sqlite3.connect(readonly_uri(path), uri=True, check_same_thread=False, factory=GuardedConnection)
+    connection = open_guarded(path)
     try:
-        connection.allow_steps_for(path)
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
         connection.create_function("row_seal", -1, _seal, deterministic=True)
         ((version,),) = connection.execute("PRAGMA user_version")
@@ -517,24 +525,6 @@ def _invalid_condition(table: str, column: str, kind: str, null: bool) -> str:
         # An answer other than yes or no is JSON, in bytes.
         valid += f" OR typeof({column}) = 'blob'"
     return f"NOT ({valid}{f' OR {column} IS NULL' if null else ''})"
-
-
-def readonly_uri(path: Path) -> str:
-    """Return the URI with which SQLite opens a file only for reading.
-
-    SQLite creates a journal even for reading, which is impossible in a read-only folder. If there is no journal, no
-    process is writing, and the file can be read without one.
-    """
-    has_no_writer = _is_in_readonly_folder(path) and not _wal_path(path).exists()
-    return f"{path.resolve().as_uri()}?{'immutable=1' if has_no_writer else 'mode=ro'}"
-
-
-def _wal_path(path: Path) -> Path:
-    return path.with_name(f"{path.name}-wal")
-
-
-def _is_in_readonly_folder(path: Path) -> bool:
-    return path.exists() and not os.access(path.parent, os.W_OK)
 
 
 def _digest(outcomes: Sequence[bytes], decision_digests: Sequence[bytes]) -> bytes:

@@ -1,5 +1,6 @@
 """A cache that was emptied, is incomplete or has changed settings is rejected and not treated as new."""
 
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -53,4 +54,27 @@ def test_settings_that_were_changed_by_hand_are_refused(folder: Path, name: str,
     ReplyCache(folder).close()
     change(folder, statement, name)
     with pytest.raises(UsageError, match=rf"the settings of the cache .* were changed or are damaged \({name}\)"):
+        ReplyCache(folder)
+
+
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        ("CREATE TRIGGER spy AFTER INSERT ON Cache BEGIN DELETE FROM Cache; END", "unexpected trigger 'spy'"),
+        ("CREATE VIEW spy AS SELECT 1", "unexpected view 'spy'"),
+        ("CREATE INDEX spy ON Cache (hex(value))", "unexpected index 'spy'"),
+        ("CREATE TABLE spy (x)", "unexpected table 'spy'"),
+        ("DROP INDEX Cache_key_raw", "no index 'Cache_key_raw'"),
+        (
+            "ALTER TABLE Cache ADD COLUMN spy AS (hex(value))",
+            "unexpected definition of table 'Cache': spy AS (hex(value))",
+        ),
+    ],
+)
+def test_schema_that_was_changed_by_hand_is_refused(folder: Path, statement: str, problem: str) -> None:
+    ReplyCache(folder).close()
+    ReplyCache(folder).close()
+    with closing(sqlite3.connect(folder / "cache.db")) as connection, connection:
+        connection.execute(statement)
+    with pytest.raises(UsageError, match=f"^cannot use the cache .*: {re.escape(problem)}; choose another --cache"):
         ReplyCache(folder)
