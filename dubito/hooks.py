@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 ENTRY_POINTS: Final = "dubito"
 GROUPS: Final = ("Play", "Run", "Results", "Write", "Models", "Plugins")  # groups of commands in `dubito --help`
+_ITS_PACKAGE: Final = "reinstall or remove its package"
 _Implementation = Callable[..., Any]
 _spec: Final = pluggy.HookspecMarker("dubito")
 _mark: Final = pluggy.HookimplMarker("dubito")
@@ -138,8 +139,8 @@ def load_installed() -> Sequence[str]:
         except BaseException as error:
             if manager.has_plugin(point.name):
                 manager.unregister(name=point.name)
-            reason = one_line(f"{type(error).__name__}: {error}", 200)
-            faults.append(f"plugin {_describe(point)}: loading it raised {reason}. Reinstall or remove the package.")
+            problem = f"plugin {_describe(point)}: loading it raised {_describe_error(error)}"
+            faults.append(f"{problem}. Reinstall or remove the package.")
     return faults
 
 
@@ -153,6 +154,13 @@ def _check_mappings(plugin: object) -> None:
             added, kind = getattr(plugin, hook.name)(), _MAPPINGS[hook.name]
             if not (isinstance(added, Mapping) and all(isinstance(value, kind) for value in added.values())):
                 raise TypeError(f"the hook {hook.name} must return a mapping from names to {kind.__name__}")
+
+
+def _describe_error(error: BaseException) -> str:
+    try:
+        return one_line(f"{type(error).__name__}: {error}".removesuffix(": "), 200)
+    except Exception:  # in the error's own method
+        return one_line(type(error).__name__, 200)
 
 
 def _describe(point: "EntryPoint") -> str:
@@ -189,6 +197,8 @@ def find_executor(name: str, where: str) -> Callable[..., Any]:
             hint = " ".join(["choose", " or ".join(["processes", *known]), *faults])
             raise UsageError(f"{where}: unknown executor {one_line(repr(name), 60)}: {hint}")
     executor: Callable[..., Any] = import_place(known[name])
+    if not callable(executor):
+        raise UsageError(f"{where}: the executor {name} is not a function: {_ITS_PACKAGE}")
     return executor
 
 
@@ -201,9 +211,17 @@ def _merge(hook: pluggy.HookCaller) -> dict[str, Any]:
 
 
 def import_place(place: str) -> Any:
-    """Return the object at "package.module:name"."""
+    """Return the object at "package.module:name". Raises UsageError if the code of an installed package fails."""
     module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
+    try:
+        return getattr(import_module(module), name)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        if module.partition(".")[0] == "dubito":
+            raise
+        problem = f"importing {one_line(place, 160)} of a plugin raised {_describe_error(error)}"
+        raise UsageError(problem, hint=_ITS_PACKAGE) from error
 
 
 def missing_plugin(error: ModuleNotFoundError) -> str | None:
@@ -229,6 +247,5 @@ def _call_each(hook: pluggy.HookCaller, **arguments: Any) -> Iterator[Any]:
             added: Any = each.function(*(arguments[name] for name in each.argnames))
             yield from added or ()
         except Exception as error:
-            reason = one_line(f"{type(error).__name__}: {error}", 200)
-            message = f"plugin {one_line(each.plugin_name)}: its hook {hook.name} raised {reason}"
-            raise UsageError(message, hint="reinstall or remove its package") from error
+            message = f"plugin {one_line(each.plugin_name)}: its hook {hook.name} raised {_describe_error(error)}"
+            raise UsageError(message, hint=_ITS_PACKAGE) from error

@@ -89,7 +89,9 @@ class LazyListing(Listing):
         place = self.places().get(name)
         if place is None:
             return None
-        command: click.Command = import_place(place)
+        command = import_place(place)
+        if not isinstance(command, click.Command):
+            raise UsageError(f"{place} of a plugin is not a click command", hint="reinstall or remove its package")
         for parameter in command.params:
             if type(parameter.type) is click.Path:
                 parameter.type = _NamedPath(path_type=Path)

@@ -133,6 +133,31 @@ def test_plugin_that_cannot_be_loaded_has_one_message(fresh: str, tmp_path: Path
     assert "Traceback" not in said.stderr
 
 
+class _UnreadableError(Exception):
+    def __str__(self) -> str:
+        raise ValueError("on purpose")
+
+
+@pytest.mark.parametrize(
+    ("failure", "words"),
+    [
+        (ValueError("on purpose"), "raised ValueError: on purpose; reinstall or remove its package"),
+        (SystemExit(7), "raised SystemExit: 7"),
+        (_UnreadableError(), "raised _UnreadableError;"),
+        (None, "raised AttributeError: module 'foreign_plugin' has no attribute 'run'"),
+    ],
+)
+def test_place_of_a_plugin_that_cannot_be_imported_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException | None, words: str
+) -> None:
+    (tmp_path / "foreign_plugin.py").write_text("import builtins\nif builtins.failure:\n    raise builtins.failure\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("builtins.failure", failure, raising=False)
+    monkeypatch.delitem(sys.modules, "foreign_plugin", raising=False)
+    with pytest.raises(UsageError, match=f"^importing foreign_plugin:run of a plugin {re.escape(words)}"):
+        hooks.import_place("foreign_plugin:run")
+
+
 def test_failing_hook_is_reported_with_its_plugin() -> None:
     class Failing:
         @hooks.hookimpl
