@@ -191,6 +191,9 @@ class RunDb:
             if is_in_readonly_folder(path) and wal_path(path).exists():
                 problem = f"{path} has a journal, which cannot be read in a folder without write access"
                 raise UsageError(problem, hint="copy the folder to another place") from None
+            if path.with_name(f"{path.name}-journal").exists():
+                problem = f"{path} has an unfinished change in {path.name}-journal, which Dubito does not write"
+                raise UsageError(problem, hint="delete the journal if the run is yours, or get another copy") from None
             raise UsageError(f"{path} is damaged or not a run store: {error}") from None
         return RunDb(connection, path)
 

@@ -81,6 +81,15 @@ def test_check_is_not_executed_by_a_resume(shell: Shell) -> None:
     assert "unexpected definition of table 'games': CHECK (game < 2)" in refused.err
 
 
+def test_rollback_journal_is_not_applied(shell: Shell) -> None:
+    copytree(FINISHED, "theirs")
+    Path("theirs/run.db-journal").write_bytes(b"x" * 600)
+    refused = shell("replay", "theirs")
+    assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1), refused
+    assert "theirs/run.db has an unfinished change in run.db-journal, which Dubito does not write" in refused.err
+    assert Path("theirs/run.db-journal").exists()
+
+
 def repeat_page(path: Path, levels: int) -> None:
     """Give `games` a tree whose inner pages point to the same page below, again and again."""
     with closing(sqlite3.connect(path)) as connection:
