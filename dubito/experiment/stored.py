@@ -367,18 +367,16 @@ def _parse_manifest(content: Mapping[str, Any], folder: Path) -> _Manifest:
     if "seed_sha256" in identity:
         if "seed" in identity:
             raise UsageError(f"{shown} is damaged: identity has both a seed and its SHA-256")
-        identity["seed"] = content["seed"] if "seed" in content else read_secret(folder)
+        identity["seed"] = seed = content["seed"] if "seed" in content else read_secret(folder)
+        if not isinstance(seed, str) or hash_seed(seed) != identity["seed_sha256"]:
+            where = MANIFEST if "seed" in content else SEED_FILE
+            raise UsageError(f"{shown} is damaged: the seed in {where} does not match its SHA-256, seed_sha256")
     try:
-        manifest = _Manifest.model_validate_json(
+        return _Manifest.model_validate_json(
             json.dumps({**content, "identity": identity}, default=str, skipkeys=True), strict=True
         )
     except ValidationError as error:
         raise UsageError(f"{shown} is damaged: {describe_fault(error)}") from None
-    planned = manifest.identity
-    if "seed_sha256" in identity and planned.seed_sha256 != hash_seed(str(planned.seed)):
-        where = MANIFEST if "seed" in content else SEED_FILE
-        raise UsageError(f"{shown} is damaged: the seed in {where} does not match its SHA-256, identity.seed_sha256")
-    return manifest
 
 
 def load_seed(folder: Path) -> tuple[int | str, str]:

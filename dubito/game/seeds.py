@@ -37,4 +37,4 @@ def draw_secret_seed() -> str:
 
 def hash_seed(seed: str) -> str:
     """Return the commitment to a secret seed: the SHA-256 of its digits."""
-    return sha256(seed.encode("ascii")).hexdigest()
+    return sha256(seed.encode("utf-8", "backslashreplace")).hexdigest()

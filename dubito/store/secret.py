@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 from dubito.errors import RunStopped, UsageError, one_line
+from dubito.files import read_text
 from dubito.store.folder import SEED_FILE, load_manifest, save_manifest
 
 _KEY = "seed"  # of a revealed seed in the manifest
@@ -33,18 +34,15 @@ def write_secret(folder: Path, seed: str) -> None:
 
 def read_secret(folder: Path) -> str:
     """Return the seed of a run that has not revealed it. Raises UsageError."""
-    path = folder / SEED_FILE
     try:
-        return path.read_text(encoding="ascii").removesuffix("\n")
-    except FileNotFoundError:
+        return read_text(folder / SEED_FILE).removesuffix("\n")
+    except UsageError as error:
         # The seed may have been revealed since the caller read the manifest.
         if _KEY in (manifest := load_manifest(folder)):
             return str(manifest[_KEY])
-        problem = "the file is missing"
-    except (OSError, ValueError) as error:
-        problem = getattr(error, "strerror", None) or "it is not text"
+        problem = error
     raise UsageError(
-        f"the seed of {one_line(str(folder))} is still secret, and {SEED_FILE} cannot be read: {problem}",
+        f"the seed of this run is still secret: {problem}",
         hint="restore the file; without it, the run can be neither continued nor replayed",
     )
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import stat
 import sys
 import time
@@ -52,10 +53,12 @@ def start_run(shell: Shell, *words: str, **settings: Any) -> Result:
 
 
 def play_two_games(connection: Connection) -> None:
-    """Answer all questions of two games and then nothing, so that the run stops."""
+    """Answer all questions of two games, and stop the run in the third."""
     while (seen := connection.request("observe")[1])["game"] < 2:
-        body = {"question": seen["question"], "answer": honest_answer(seen["messages"][-1])}
-        connection.request("act", body)
+        if seen["state"] == "decide":
+            body = {"question": seen["question"], "answer": honest_answer(seen["messages"][-1])}
+            connection.request("act", body)
+    os.kill(os.getpid(), signal.SIGINT)
     while connection.request("observe")[1]["state"] != "over":
         pass
 
@@ -63,9 +66,9 @@ def play_two_games(connection: Connection) -> None:
 @pytest.fixture
 def stopped(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return the seed of the run `runs/r`, which stopped after two of its six games."""
-    words = ("--games", "6", "--deadline", "0.3", "--output", "runs/r", *SEAT)
+    words = ("--games", "6", "--output", "runs/r", *SEAT)
     result, _ = serve_agent(shell, monkeypatch, play_two_games, *words)
-    assert result.code == 3, result.err
+    assert result.code == 130, result.err
     assert json.loads(shell("status", "runs/r", "--json").out)["kept"] == 2
     return Path("runs/r/secret_seed").read_text().strip()
 
@@ -315,7 +318,9 @@ def test_a_lost_secret_is_reported(shell: Shell) -> None:
     for command in ("run", "replay", "status"):
         said = shell(command, "run")
         assert said.code == 2
-        assert "secret_seed cannot be read: the file is missing; restore the file" in said.err
+        assert "is still secret: cannot read run/secret_seed: No such file or directory; restore the file" in said.err
+    os.mkfifo("run/secret_seed")
+    assert "cannot read run/secret_seed: it is a pipe" in shell("status", "run").err
 
 
 @pytest.mark.parametrize("seed", ["0f" * 16, "1" * 32, "0" * 32])
