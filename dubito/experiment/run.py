@@ -135,10 +135,10 @@ def play(experiment: Experiment, folder: Path, options: RunOptions) -> RunResult
         games_kept = run_folder.count_kept_games(folder, manifest)
         if games_kept is None and experiment.seed_sha256:
             write_secret(folder, str(experiment.seed))
+        if options.config:
+            write_whole(folder / run_folder.CONFIG, run_folder.to_yaml(options.config))
         with run_folder.open_run(folder, manifest) as db:
             options.progress(count_games(db, experiment.first_game, experiment.games_per_deal).finished)
-            if options.config:
-                write_whole(folder / run_folder.CONFIG, run_folder.to_yaml(options.config))
             log = RunLog(folder)
             options.model_progress.connect_log(log)
             log("begins", games=experiment.games, kept=games_kept or 0, offline=options.calls.offline)

@@ -500,8 +500,7 @@ def models_table(models: Mapping[str, PlayerLog], names: Sequence[str]) -> Resul
         for name, log in models.items()
     ]
     links = [f"bots/{names.index(name)}.html" for name in models]
-    title = "Model players; tokens, costs and names of models are claimed"
-    return ResultTable("models", title, columns, rows, _model_notes(models), links)
+    return ResultTable("models", "Model players", columns, rows, _model_notes(models), links)
 
 
 def _model_cells(log: PlayerLog, causes: Sequence[str]) -> list[Value]:
@@ -526,7 +525,7 @@ def _model_cells(log: PlayerLog, causes: Sequence[str]) -> list[Value]:
 
 
 def _model_notes(models: Mapping[str, PlayerLog]) -> list[str]:
-    notes = []
+    notes = ["Tokens, costs and names of models are claimed: a replay cannot prove what a server reported."]
     for player, log in models.items():
         name = one_line(player)
         if log.picodollars is None:

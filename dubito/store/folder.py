@@ -30,7 +30,7 @@ CONFIG: Final = "config.yaml"  # how the run was started; not part of an export
 DATABASE: Final = "run.db"
 SEED_FILE: Final = "secret_seed"  # `store/secret.py`; not part of an export
 # What a new run writes first. A process that is killed then has not started a run.
-_BEFORE_MANIFEST: Final = {LOCK, SEED_FILE, f"{MANIFEST}.part"}
+_BEFORE_MANIFEST: Final = {LOCK, SEED_FILE, CONFIG, f"{CONFIG}.part", f"{MANIFEST}.part"}
 _NOT_SET: Final = "not set"
 _KEY_NAME: Final = "api_key_env"
 
@@ -114,7 +114,7 @@ def open_run(folder: Path, manifest: Mapping[str, Any]) -> RunDb:
         return RunDb.create(folder / DATABASE)
     except (OSError, RunStopped, UsageError) as error:
         if is_new:
-            for part in (MANIFEST, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", SEED_FILE):
+            for part in (MANIFEST, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", SEED_FILE, CONFIG):
                 with suppress(OSError):
                     (folder / part).unlink()
         reason = error.strerror if isinstance(error, OSError) else str(error)

@@ -80,7 +80,7 @@ def test_decisions_fallbacks_and_tokens(shell: Shell) -> None:
     share, calls = f"{100 * refused / decisions:.1f}", len(server.heard)
     assert models(ended)["asker"] == {
         "model player": "asker",
-        "kind": "model",
+        "kind (claimed)": "model",
         "decisions": f"{decisions}",
         "fallback %": share,
         "fallback:refused %": share,

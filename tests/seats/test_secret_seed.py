@@ -8,7 +8,7 @@ import stat
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -92,22 +92,34 @@ def guess_from(texts: Iterable[str]) -> Iterator[int | str]:
         yield from (sha256(text.encode()).hexdigest()[:32], sha256(text.encode()).hexdigest())
 
 
-def find_seed(messages: list[dict[str, Any]], deal: int, guesses: Iterable[int | str]) -> int | str | None:
-    """Return the guess that deals the hand in these messages, as an agent with the public package would."""
+def deals_hand(guess: int | str, deal: int, messages: list[dict[str, Any]]) -> bool:
+    """Return whether this seed deals the hand in these messages, as an agent with the public package would."""
     hello = next(message for message in messages if message["type"] == "hello")
     facts = next(message for message in messages if message["type"] == "decide")["facts"]
     game = find_game(hello["game"], Path.cwd())
-    rules, seat = game.rules(**hello["rules"]), hello["seat"]
+    state = game.deal(game.rules(**hello["rules"]), hello["seats"], DealStreams(guess, deal).deck())
     hand = {card: count for card, count in facts["hand"].items() if count}
-    for guess in guesses:
-        state = game.deal(rules, hello["seats"], DealStreams(guess, deal).deck())
-        if Counter(map(card_name, game.deal_to_json(state)["hands"][seat])) == hand:
-            return guess
-    return None
+    return Counter(map(card_name, game.deal_to_json(state)["hands"][hello["seat"]])) == hand
 
 
-def see_first_hand(connection: Connection) -> list[dict[str, Any]]:
+def find_seed(openings: Sequence[list[dict[str, Any]]], guesses: Iterable[int | str]) -> int | str | None:
+    """Return the guess that deals all hands of an agent. One hand in a few hundred thousand is equal by chance."""
+    matching = (guess for guess in guesses if deals_hand(guess, 0, openings[0]))
+    return next((guess for guess in matching if deals_hand(guess, 1, openings[1])), None)
+
+
+def see_opening(connection: Connection) -> list[dict[str, Any]]:
     return [*connection.request("observe?all=true")[1]["messages"]]
+
+
+def see_two_openings(connection: Connection) -> list[list[dict[str, Any]]]:
+    """Play the first game, and return the first messages of both games."""
+    openings = [see_opening(connection)]
+    while (seen := connection.request("observe")[1])["game"] == 0:
+        if seen["state"] == "decide":
+            body = {"question": seen["question"], "answer": honest_answer(seen["messages"][-1])}
+            connection.request("act", body)
+    return [*openings, see_opening(connection)]
 
 
 @pytest.mark.parametrize("count", in_gate(GUESSES, ["few"]))
@@ -118,7 +130,8 @@ def test_an_agent_finds_a_known_seed_but_not_a_secret_one(
     found = list[int | str | None]()
 
     def attack(connection: Connection) -> None:
-        messages, (token,) = see_first_hand(connection), connection.tokens.values()
+        openings, (token,) = see_two_openings(connection), connection.tokens.values()
+        messages = [message for opening in openings for message in opening]
         folder = next(Path("runs").iterdir())
         seen = [token, connection.url, str(folder), *connection.lines, *map(json.dumps, messages)]
         seen += [str(message["seed"]) for message in messages if "seed" in message]
@@ -127,16 +140,17 @@ def test_an_agent_finds_a_known_seed_but_not_a_secret_one(
         place = Place("agent", 0, 0, messages[0]["seat"], 0, 0, "C")
         seen += [compute_draw(number, place, 0) for number in range(10)]
         guesses = [*guess_from(seen), *guess_numbers(GUESSES[count])]
-        found.append(find_seed(messages, 0, guesses))
+        found.append(find_seed(openings, guesses))
         if (secret := folder / "secret_seed").exists():
             true_seed = secret.read_text().strip()
-            assert find_seed(messages, 0, [true_seed]) == true_seed
+            assert find_seed(openings, [true_seed]) == true_seed
         play_agent(connection)
 
-    assert serve_agent(shell, monkeypatch, attack, "--games", "1", "--seed", "137", *SEAT)[0].code == 0
+    words = ("--games", "2", "--deadline", "3600", *SEAT)
+    assert serve_agent(shell, monkeypatch, attack, "--seed", "137", *words)[0].code == 0
     assert found == [137]
     shell.folder.joinpath("runs").rename("before")
-    assert serve_agent(shell, monkeypatch, attack, "--games", "1", *SEAT)[0].code == 0
+    assert serve_agent(shell, monkeypatch, attack, *words)[0].code == 0
     assert found == [137, None]
 
 
@@ -146,7 +160,7 @@ def test_the_commitment_is_there_from_the_start_and_the_seed_only_at_the_end(
     during = list[Mapping[str, Any]]()
 
     def look(connection: Connection) -> None:
-        see_first_hand(connection)
+        see_opening(connection)
         during.append(read_manifest("run"))
         assert stat.S_IMODE(os.stat("run/secret_seed").st_mode) == 0o600
         secret = Path("run/secret_seed").read_text().strip()
@@ -270,7 +284,7 @@ def test_a_revealed_seed_that_does_not_match_is_refused(shell: Shell) -> None:
 
 def remove_manifest(folder: Path) -> None:
     for path in folder.iterdir():
-        if path.name not in ("lock", "secret_seed"):
+        if path.name not in ("lock", "secret_seed", "config.yaml"):
             path.unlink()
 
 
