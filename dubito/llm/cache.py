@@ -21,9 +21,9 @@ import diskcache
 
 from dubito.commands import build_command
 from dubito.errors import RunStopped, UsageError, one_line
-from dubito.files import check_format
+from dubito.files import check_format, check_is_file
 from dubito.llm.request import RawReply, Request, canonical_json, compute_digest
-from dubito.store.guarded import SchemaObject, check_schema, open_guarded, read_schema
+from dubito.store.guarded import SchemaObject, check_database_schema, open_guarded, read_database_schema
 from dubito.store.lock import ByteLocks
 from dubito.store.model_log import decompress
 
@@ -191,6 +191,7 @@ class ReplyCache:
         settings = {name: getattr(self._cache, name) for name in _SETTINGS}
         if settings != _SETTINGS:
             raise UsageError(f"the cache {folder} is set to drop replies ({settings}): choose another --cache")
+        check_is_file(folder / _LOCKS)
         try:
             self._locks = ByteLocks(folder / _LOCKS)
         except OSError as error:
@@ -429,7 +430,7 @@ def _check_folder(folder: Path) -> None:
     elif others and _DATABASE in contents:
         with closing(open_guarded(database)) as connection:
             _check_settings(folder, connection)
-            check_schema(connection, _expected_schema())
+            check_database_schema(connection, _expected_schema())
 
 
 @cache
@@ -441,7 +442,7 @@ def _expected_schema() -> Mapping[str, SchemaObject]:
     ]
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(";".join((*_TABLES, *triggers)))
-        return read_schema(connection)
+        return read_database_schema(connection)
 
 
 def _check_settings(folder: Path, connection: sqlite3.Connection) -> None:

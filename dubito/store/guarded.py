@@ -140,19 +140,19 @@ def is_in_readonly_folder(path: Path) -> bool:
     return path.exists() and not os.access(path.parent, os.W_OK)
 
 
-def read_schema(connection: sqlite3.Connection) -> dict[str, SchemaObject]:
+def read_database_schema(connection: sqlite3.Connection) -> dict[str, SchemaObject]:
     rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
     return {row[1]: SchemaObject(*row) for row in rows}
 
 
-def check_schema(
+def check_database_schema(
     connection: sqlite3.Connection, expected: Mapping[str, SchemaObject], columns: Columns | None = None
 ) -> None:
     """Raise sqlite3.DatabaseError unless the schema is the expected one, to the letter.
 
     `columns` are those of the expected tables, to name the one that differs.
     """
-    actual = read_schema(connection)
+    actual = read_database_schema(connection)
     for name, found in actual.items():
         is_virtual = found.kind == "table" and str(found.sql).upper().startswith("CREATE VIRTUAL")
         if is_virtual or name not in expected or found[:3] != expected[name][:3]:

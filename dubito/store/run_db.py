@@ -24,10 +24,10 @@ from dubito.files import check_format, check_is_file
 from dubito.store.guarded import (
     GuardedConnection,
     SchemaObject,
-    check_schema,
+    check_database_schema,
     is_in_readonly_folder,
     open_guarded,
-    read_schema,
+    read_database_schema,
     readonly_uri,
     wal_path,
 )
@@ -168,8 +168,8 @@ class RunDb:
             ((version,),) = connection.execute("PRAGMA user_version")
             if version:
                 check_format(version, FORMAT, one_line(str(path)))
-            if version or read_schema(connection):
-                check_schema(connection, *_expected_schema())
+            if version or read_database_schema(connection):
+                check_database_schema(connection, *_expected_schema())
             connection.execute("PRAGMA journal_mode=WAL")
             # `_sync` does what FULL would do, without blocking other threads.
             connection.execute("PRAGMA synchronous=NORMAL")
@@ -473,7 +473,7 @@ def open_readonly(path: Path) -> GuardedConnection:
         # Without a version, the tables are not a run store's, which is found next.
         if version:
             check_format(version, FORMAT, one_line(str(path)))
-        check_schema(connection, *_expected_schema())
+        check_database_schema(connection, *_expected_schema())
     except UnicodeDecodeError:
         connection.close()
         raise sqlite3.DatabaseError("its schema is not text") from None
@@ -488,7 +488,7 @@ def _expected_schema() -> tuple[dict[str, SchemaObject], dict[str, dict[str, tup
     """Return a run store's schema, and the type and nullability of each column by table."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(_SCHEMA)
-        names = read_schema(connection)
+        names = read_database_schema(connection)
         columns: dict[str, dict[str, tuple[str, bool]]] = {}
         query = 'SELECT t.name, c.name, c.type, NOT (c."notnull" OR c.pk) FROM sqlite_master t, '
         for table, column, kind, null in connection.execute(

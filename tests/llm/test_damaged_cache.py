@@ -1,5 +1,6 @@
 """A cache that was emptied, is incomplete or has changed settings is rejected and not treated as new."""
 
+import os
 import re
 import sqlite3
 from contextlib import closing
@@ -77,4 +78,12 @@ def test_schema_that_was_changed_by_hand_is_refused(folder: Path, statement: str
     with closing(sqlite3.connect(folder / "cache.db")) as connection, connection:
         connection.execute(statement)
     with pytest.raises(UsageError, match=f"^cannot use the cache .*: {re.escape(problem)}; choose another --cache"):
+        ReplyCache(folder)
+
+
+def test_pipe_instead_of_the_locks_is_not_waited_for(folder: Path) -> None:
+    ReplyCache(folder).close()
+    (folder / "locks").unlink()
+    os.mkfifo(folder / "locks")
+    with pytest.raises(UsageError, match="locks: it is a pipe or a device"):
         ReplyCache(folder)

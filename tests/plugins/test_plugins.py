@@ -173,7 +173,8 @@ def test_failing_hook_is_reported_with_its_plugin() -> None:
 
 
 def test_agent_app_without_its_extra_is_reported_in_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "mcp", None)
+    for name in {"mcp", *(name for name in sys.modules if name.startswith("mcp."))}:
+        monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.delitem(sys.modules, "dubito.plugins.mcp.server", raising=False)
     with pytest.raises(UsageError, match=r"^MCP needs the extra `mcp`; pip install 'dubito\[mcp\]'$"):
         hooks.import_place(hooks.agent_apps()["/mcp"])()

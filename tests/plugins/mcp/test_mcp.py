@@ -17,8 +17,6 @@ import httpx2
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from dubito.plugins.mcp.server import ToolAnswer
-
 MODES = ("auto", "legacy")  # a client without a handshake, and an older one
 
 
@@ -133,4 +131,7 @@ def test_client_that_sends_only_strings_plays(shell: Shell, monkeypatch: pytest.
     ],
 )
 def test_text_is_read_as_itself_first(text: Any, readings: list[Any]) -> None:
+    # Imported late: another test imports the module without the SDK.
+    from dubito.plugins.mcp.server import ToolAnswer
+
     assert ToolAnswer(question=1, answer=text).readings == readings
