@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
@@ -18,7 +19,7 @@ from dubito.plugins.tournament.pair import Pair
 from dubito.plugins.tournament.plan import Pairing, Tournament, validate_config
 from dubito.plugins.tournament.rules import V1, Limits, load
 from dubito.plugins.tournament.table import MatchTable, Referee
-from dubito.sandbox.process import Channel, start_directly
+from dubito.sandbox.process import Channel, DirectProcess
 from dubito.sandbox.programs import BotProgram, Confinement
 
 GAMES: Final = ("kuhn_poker", "leduc_poker", "gin_rummy")
@@ -103,7 +104,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         command = (PYTHON, "-S", "-E", "-c", STAYS)
-        one, other = (Channel(start_directly(command, folder, {})) for _ in range(2))
+        one, other = (Channel(partial(DirectProcess, command, folder, {})) for _ in range(2))
         table = MatchTable((one, other))
         try:
             node("kuhn_poker", table, 100)

@@ -33,6 +33,7 @@ from dubito.game import Game, Player
 from dubito.game.find import find_bots, find_game
 from dubito.llm.protocols import parse_stored_request
 from dubito.report import documents
+from dubito.sandbox.consent import Permits
 from dubito.show.run import ReplayedGames
 from dubito.show.story import conversation
 from dubito.stats.players import Calibration, calibrations
@@ -249,13 +250,22 @@ def load(path: str | Path) -> Run:
     return Run(path)
 
 
-def run(config: str | Path | Mapping[str, Any] | None = None, /, **settings: Any) -> Run:
+def run(
+    config: str | Path | Mapping[str, Any] | None = None,
+    /,
+    *,
+    trust: bool = False,
+    allow_unsandboxed: bool = False,
+    **settings: Any,
+) -> Run:
     """Play an experiment and return its run. Resume or return the run if its folder already has it.
 
     With programs and without a seed, each call draws a secret seed and starts a new run.
 
     Args:
         config: A YAML file, or a mapping with the same keys.
+        trust: Start the programs that a file names. Those in a mapping are started in any case.
+        allow_unsandboxed: Also start programs if this machine cannot keep them away from your files.
         **settings: Keys of a config, which override `config`: `games=100`, `output="runs/a"`.
 
     Raises:
@@ -268,7 +278,8 @@ def run(config: str | Path | Mapping[str, Any] | None = None, /, **settings: Any
     checked = parse_config({**content, **settings}, str(file or "the config"))
     if checked.sources.translation:
         warnings.warn(checked.sources.translation, stacklevel=2)
-    registry, calls = find_bots(here, checked.game), call_options(checked, here)
+    permits = Permits(trust or file is None, allow_unsandboxed)
+    registry, calls = find_bots(here, checked.game), call_options(checked, here, permits)
     experiment, calls = plan_experiment(checked, None, registry, calls)
     folder = choose_run_folder(checked.output, file, experiment)
     if find_finished_run(experiment, registry, folder) is None:

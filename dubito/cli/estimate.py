@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dubito.cli.options import config_options, games_path_option, json_option
+from dubito.cli.options import config_options, games_path_option, given_permits, json_option, program_options
 from dubito.cli.output import note, print_document, say, table
 from dubito.errors import UsageError
 from dubito.experiment.config import parse_config, read_config
@@ -43,6 +43,7 @@ from dubito.report.documents import EstimateObject, PlayerEstimate, TypicalUse
 @click.option("--thoughts", default=500, show_default=True, type=click.IntRange(0),
               help="Maximum reasoning tokens per answer, if not known from a run.")  # fmt: skip
 @games_path_option
+@program_options
 @config_options("games", *SHORT_FORM_SETTINGS)
 @json_option
 def estimate(config: Path, runs: tuple[Path, ...], thoughts: int, as_json: bool, **flags: str | None) -> None:
@@ -55,7 +56,7 @@ def estimate(config: Path, runs: tuple[Path, ...], thoughts: int, as_json: bool,
     if checked.sources.translation:
         note(f"note: {checked.sources.translation}")
     registry = find_bots(here, checked.game)
-    options = call_options(checked.model_copy(update={"offline": True}), here)
+    options = call_options(checked.model_copy(update={"offline": True}), here, given_permits())
     experiment = limit_paid_games(
         check_models(resolve(checked, registry), registry, options), checked, registry, options
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from dubito.cli.main import LazyListing
-from dubito.cli.options import game_option, games_path_option, json_option
+from dubito.cli.options import game_option, games_path_option, given_permits, json_option, program_options
 from dubito.cli.output import GamesProgress, note, print_document, say, table
 from dubito.errors import one_line
 from dubito.game import Family, Game
@@ -150,6 +150,7 @@ def bots(context: click.Context, game: Game, as_json: bool) -> None:
 @click.command("check")
 @click.argument("bot", metavar="NAME|FILE|COMMAND")
 @game_option
+@program_options
 def check_bot(bot: str, game: Game) -> int:
     """Check a bot and print one line for each problem.
 
@@ -163,7 +164,7 @@ def check_bot(bot: str, game: Game) -> int:
     spec = resolve_bot(bot, registry)
     with GamesProgress(count_check_games(game), quiet=False, clock=time.monotonic) as progress:
         progress(0)
-        games = run_bot_check(spec, registry, progress)
+        games = run_bot_check(spec, registry, given_permits(), progress)
     for problem, place in games.findings.items():
         say(f"{one_line(place)}: {one_line(problem)}")
     moments = ", ".join(f"{name} {count:,}" for name, count in sorted(games.moments.items()))

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from dubito.cli.file_limit import limit_in_flight
 from dubito.cli.narrator import check_save
+from dubito.cli.options import given_permits
 from dubito.cli.output import note, note_if_slow
 from dubito.errors import UsageError
 from dubito.experiment.config import Config, parse_config, read_config
@@ -56,7 +57,7 @@ def open_opponents(
         rules: Rules of the game that were given as flags.
     """
     here, checked = Path.cwd(), _config(config, server, game, rules)
-    registry, calls = find_bots(here, checked.game), call_options(checked, here)
+    registry, calls = find_bots(here, checked.game), call_options(checked, here, given_permits())
     # An unusable answer must not end a person's game.
     calls = replace(calls, patience=min(calls.patience, _MAX_PATIENCE_SECONDS), on_unusable="fallback")
     together = check_models(build_company(checked, registry, names), registry, calls)

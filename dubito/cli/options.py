@@ -4,6 +4,7 @@
 """
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import reduce
@@ -21,6 +22,7 @@ from dubito.game import Game
 from dubito.game.find import DUBITO, find_game, game_names
 from dubito.game.packages import set_games_path
 from dubito.game.seeds import SEED_FORMAT, parse_seed
+from dubito.sandbox.consent import Permits
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -157,6 +159,45 @@ company_options = flags(
     ),
 )
 
+
+def _store_permit(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    ctx.meta[f"{_PERMIT}{param.name}"] = value
+
+
+# What the user allows programs; `given_permits` returns it.
+allow_unsandboxed_option = click.option(
+    "--allow-unsandboxed",
+    is_flag=True,
+    expose_value=False,
+    callback=_store_permit,
+    help="Also start programs if this machine cannot keep them away from your files and other processes.",
+)
+program_options = flags(
+    click.option(
+        "--trust",
+        is_flag=True,
+        expose_value=False,
+        callback=_store_permit,
+        help="Start the programs that files name without asking (docs/trust.md).",
+    ),
+    allow_unsandboxed_option,
+)
+
+
+def given_permits() -> Permits:
+    """Return what the flags of the current command allow programs."""
+    context = click.get_current_context(silent=True)
+    given = {} if context is None else context.meta
+    trust, unsandboxed = (bool(given.get(f"{_PERMIT}{name}")) for name in ("trust", "allow_unsandboxed"))
+    is_terminal = sys.stdin.isatty() and sys.stderr.isatty()
+    return Permits(trust, unsandboxed, _ask_for_trust if is_terminal else None)
+
+
+def _ask_for_trust(text: str) -> bool:
+    note(f"{text}.")
+    return click.confirm("Do you trust it?", default=False, err=True)
+
+
 # The settings that limit what models can cost.
 SPENDING: Final = ("budget", "prices", "preflight", "cache", "offline")
 
@@ -182,6 +223,8 @@ def _option_declaration(setting: "Setting") -> tuple[list[str], dict[str, Any]]:
     return [setting.key, setting.flag], {"metavar": setting.metavar, "help": about}
 
 
+# The beginning of the keys in a click context for what programs may do.
+_PERMIT: Final = "dubito.permit."
 # The key in a click context for the options that are a game's rules.
 _RULES: Final = "dubito.rules"
 
@@ -328,7 +371,7 @@ def refuse_other_settings(run: Path, *allowed: str) -> None:
     for param in context.command.get_params(context):
         if (
             isinstance(param, click.Option)
-            and param.name not in (*allowed, *FREE_SETTINGS, "games_path")
+            and param.name not in (*allowed, *FREE_SETTINGS, "games_path", "trust", "allow_unsandboxed")
             and context.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
         ):
             raise UsageError(

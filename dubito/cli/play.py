@@ -26,6 +26,7 @@ from dubito.cli.options import (
     config_options,
     game_option,
     games_path_option,
+    program_options,
     saved_games_folder,
 )
 from dubito.cli.output import Voice, make_voice, note, read_line, say
@@ -59,6 +60,7 @@ _COMMANDS: Final = (
 @click.option("--seat", type=int, help="Your seat; seat 0 plays first. [default: random]")
 @click.option("--save", type=click.Path(path_type=Path), help="Save the finished game, for `dubito replay`.")
 @company_options
+@program_options
 @config_options(*SHORT_FORM_SETTINGS)
 @pace_option
 def play(
@@ -222,6 +224,7 @@ def _same_cards_command(sitting: Sitting, config: Path | None) -> str:
 @click.option("--game", metavar="NAME", help="The game offered first. [default: the game of CONFIG, or dubito]")
 @click.option("--browser/--no-browser", default=True, show_default=True, help="Open the page in your browser.")
 @games_path_option
+@program_options
 @config_options(*SHORT_FORM_SETTINGS)
 def web(
     config: Path | None,

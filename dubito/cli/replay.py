@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from dubito.cli.narrator import Narrator
-from dubito.cli.options import games_path_option, open_run_folder
+from dubito.cli.options import games_path_option, given_permits, open_run_folder, program_options
 from dubito.cli.output import GamesProgress, note, say
 from dubito.errors import UsageError, join_names, one_line
 from dubito.experiment import replay as run_replay
@@ -33,6 +33,7 @@ from dubito.store.folder import RESULTS, is_export
 @click.option("--game", type=int, metavar="K", help="Show game K of the run, with the models' requests and replies.")
 @click.option("--show-hands", is_flag=True, help="With --game: show every hand, and what was really played.")
 @click.option("--workers", type=click.IntRange(1), help="Processes. [default: one per core]")
+@program_options
 @click.option("--programs", is_flag=True, help="Also start the run's programs, and compare their answers.")
 @games_path_option
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
@@ -61,7 +62,7 @@ def _replay_run(run: Run, workers: int | None, programs: bool, quiet: bool) -> i
     from dubito.experiment.ask_again import start_programs  # imported late: few replays start programs
 
     with ExitStack() as opened:
-        started = opened.enter_context(start_programs(run, note)) if programs else {}
+        started = opened.enter_context(start_programs(run, given_permits(), note)) if programs else {}
         progress = opened.enter_context(GamesProgress(run.experiment.games, quiet, time.monotonic))
         result = run_replay.replay(run, workers or default_workers(), progress, started)
     for mismatch in result.mismatches:

@@ -21,7 +21,9 @@ from dubito.cli.options import (
     config_options,
     find_started_run,
     games_path_option,
+    given_permits,
     json_option,
+    program_options,
     refuse_other_settings,
 )
 from dubito.cli.output import GamesProgress, note, print_document, say
@@ -63,6 +65,7 @@ _HEADINGS: Final = {
     **{setting.key: setting.group for setting in SETTINGS.values()},
     "games_path": "Games and rules",
     "shard": "Cluster",
+    **dict.fromkeys(("trust", "allow_unsandboxed"), "Programs"),
     **dict.fromkeys(_OUTPUT, "Output"),
 }
 
@@ -71,6 +74,7 @@ _HEADINGS: Final = {
 @click.argument("config", required=False, type=click.Path(path_type=Path))
 @config_options()
 @games_path_option
+@program_options
 @click.option("--shard", metavar="K/N", help="Play only shard K of N, for `dubito merge`. [default: the whole run]")
 @click.option("--by-table-size", is_flag=True, help="Also print the ranking for each table size.")
 @click.option("--tables", is_flag=True, help="Print all tables instead of a summary.")
@@ -140,7 +144,7 @@ def plan_run(
     registry = find_bots(here, checked.game)
     if started is not None:
         check_files_unchanged(started, registry)
-    experiment, calls = plan_experiment(checked, shard, registry, call_options(checked, here), started)
+    experiment, calls = plan_experiment(checked, shard, registry, call_options(checked, here, given_permits()), started)
     if started is not None:
         check_same_experiment(started, experiment)
     if paid := find_paid_model(experiment, checked, registry, calls):

@@ -15,6 +15,7 @@ from dubito.cli.options import (
     config_options,
     find_started_run,
     games_path_option,
+    program_options,
     refuse_other_settings,
 )
 from dubito.cli.output import note, say
@@ -55,6 +56,7 @@ _POLL_SECONDS: Final = 0.1
 @click.option("--games", metavar="N", help=f"Games, a multiple of the number of contenders. [default: {_GAMES}]")
 @games_path_option
 @config_options("game", "table_sizes", "contenders", "seed", "on_bot_error", "in_flight", "budget", "cache", "output")
+@program_options
 @click.option("--tables", is_flag=True, help="Print all tables instead of a summary.")
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
 def seat(

@@ -40,6 +40,7 @@ from dubito.report.verdicts import describe_verdict
 from dubito.stats.players import calibrations
 from dubito.stats.ranking import RankingRow, by_table_size, contender_ranking, ranking, relate_players
 from dubito.stats.relation import Relation
+from dubito.store.folder import list_not_enforced, load_manifest
 
 _MAX_SUMMARY_ROWS: Final = 5
 
@@ -241,6 +242,7 @@ def build_document(run: RunResult, report: Path | None) -> RunObject:
         comparison=documents.comparison(run.tally, run.contenders, results) if counted else None,
         models=documents.model_uses(run.models, run.experiment.kinds),
         claimed=list_claims(experiment.kinds),
+        not_enforced=list_not_enforced(load_manifest(run.folder)),
         report=None if report is None else str(report),
     )
 

@@ -22,6 +22,7 @@ from dubito.cli.options import (
     config_options,
     game_option,
     open_run_folder,
+    program_options,
 )
 from dubito.cli.output import make_voice, note, say
 from dubito.cli.share import errors_with_path, is_saved_game
@@ -67,6 +68,7 @@ WebAddress = tuple[str, int | None, Sequence[str]]
 @click.option("--show-hands", is_flag=True, help="Show all hands, and what was really played.")
 @click.option("--save", type=click.Path(path_type=Path), help="Save the game's record, for `dubito replay`.")
 @company_options
+@program_options
 @config_options("on_bot_error", "bot_deadline", *SHORT_FORM_SETTINGS)
 @pace_option
 @click.option("--web", is_flag=True, help="Show the game in the browser, with all hands and the models' reasons.")

@@ -18,16 +18,17 @@ from dubito.experiment.resolve import program_specs
 from dubito.experiment.stored import Run
 from dubito.llm.recording import Differs, ReplayRecording
 from dubito.llm.request import Asks, Attempt, Reply
-from dubito.seats.program import ProgramPlayer, check_program
+from dubito.sandbox.consent import Permits, require_consent
+from dubito.seats.program import ProgramPlayer, check_program, find_program
 
 _MAX_ANSWER: Final = 200  # characters of an answer in a message
 
 
 @contextmanager
-def start_programs(run: Run, warn: Callable[[str], None]) -> Iterator[dict[str, ProgramPlayer]]:
+def start_programs(run: Run, permits: Permits, warn: Callable[[str], None]) -> Iterator[dict[str, ProgramPlayer]]:
     """Start a run's programs, to be asked again. `warn` receives what cannot be asked or enforced.
 
-    Raises UsageError if the run has no programs or one cannot be started.
+    Raises UsageError if the run has no programs, or one cannot be started or may not be.
     """
     specs = program_specs(run.experiment, run.registry)
     programs = [spec.name for spec in specs if kind_of_player(spec) == "program"]
@@ -35,10 +36,12 @@ def start_programs(run: Run, warn: Callable[[str], None]) -> Iterator[dict[str, 
         warn(f"agents cannot be asked again; that {join_names(agents)} played as an agent is only claimed")
     if not programs:
         raise UsageError(f"{run} has no programs that could be asked again", hint="leave out --programs")
+    home = run.registry.working_directory
+    require_consent([find_program(spec.name, spec.settings, home) for spec in specs if spec.name in programs], permits)
     with TemporaryDirectory(prefix="dubito-replay-") as mark:
         hidden, seats = [Path(mark), run.folder], dict[str, Any]()
         opened = open_programs(
-            run.experiment, run.registry, hidden, warn, lambda server, program: program, seats, lambda: False
+            run.experiment, run.registry, hidden, permits, warn, lambda server, program: program, seats, lambda: False
         )
         with opened as players:
             yield {name: players[name] for name in programs}

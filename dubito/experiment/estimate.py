@@ -177,7 +177,7 @@ def _play_sample(
     )
     with TemporaryDirectory(prefix="dubito-") as scratch:
         folder = Path(scratch) / "run"
-        calls = CallOptions(options.in_flight, Path(scratch) / "cache", False, preflight=False)
+        calls = CallOptions(options.in_flight, Path(scratch) / "cache", False, preflight=False, permits=options.permits)
         run = runner.play(sample, folder, runner.RunOptions(registry, 1, calls, threading.Event()))
         if run.failure is not None:
             raise run.failure

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from dubito.errors import join_names
 from dubito.experiment.counts import GameCounts, count_games
 from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.experiment.progress import GameTracker, ModelProgress
@@ -33,15 +32,16 @@ from dubito.llm.prices import dollars
 from dubito.llm.prompts import Prompt, Sample, load_prompt, longest_samples
 from dubito.llm.request import Asks, Place
 from dubito.llm.threads import run_until_stopped
-from dubito.sandbox.programs import Confinement, guard_processes
+from dubito.sandbox.consent import Permits
+from dubito.sandbox.programs import Confinement, describe_missing, guard_processes
 from dubito.seats.program import (
     ProgramPlayer,
     ProgramPool,
     find_program,
-    list_missing_limits,
     make_confinement,
 )
 from dubito.seats.remote import AgentSeat
+from dubito.store.folder import RUNS, note_not_enforced
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import PROGRAM_SERVER, RunDb
 
@@ -92,8 +92,10 @@ def model_players(
             for spec in model_specs(experiment, registry)
         }
         pipeline.waves.check()
-        hidden = [db.path.parent, cache.folder]
-        opened = open_programs(experiment, registry, hidden, progress.warn, pipeline.record, seats, stopped)
+        hidden = [db.path.parent, cache.folder, registry.working_directory / RUNS]
+        opened = open_programs(
+            experiment, registry, hidden, options.permits, progress.warn, pipeline.record, seats, stopped
+        )
         programs = running.enter_context(opened)
         if options.preflight and not options.offline:
             late = _collect_late_samples(deciders, experiment, table) if table and deciders else {}
@@ -270,6 +272,7 @@ def open_programs(
     experiment: Experiment,
     registry: Registry,
     hidden: Sequence[Path],
+    permits: Permits,
     warn: Callable[[str], None],
     record: Callable[[str, Asks], Asks],
     seats: Mapping[str, AgentSeat],
@@ -281,7 +284,8 @@ def open_programs(
         experiment: The experiment.
         registry: Its game and bots.
         hidden: Folders that programs must not see. The first one is the run folder, which marks their processes.
-        warn: Receives the limits that cannot be enforced here.
+        permits: What the user allows programs.
+        warn: Receives a sentence about the limits that cannot be enforced here.
         record: Adds the recording of the run to the answers of a program.
         seats: The seats of agents, by player.
         stopped: Returns whether the run should stop.
@@ -297,14 +301,15 @@ def open_programs(
             else:
                 if confinement is None:
                     running.enter_context(guard_processes(mark))
-                    confinement = make_confinement()
+                    confinement = make_confinement(permits)
                 program = find_program(spec.name, spec.settings, home)
                 pool = ProgramPool(program, spec.settings["deadline"], confinement, mark, hidden)
                 running.callback(pool.close)
             player = build_program(spec, experiment, registry, partial(record, PROGRAM_SERVER))
             players[spec.name] = replace(player, pool=pool, records_faults=experiment.on_bot_error != "stop")
-        if confinement is not None and (missing := list_missing_limits(confinement)):
-            warn(f"programs run without some limits that Dubito can enforce elsewhere: {join_names(missing)}")
+        if confinement is not None and (missing := describe_missing(confinement.enforced_limits())):
+            note_not_enforced(hidden[0], missing)
+            warn(f"programs run without some limits that Dubito can enforce elsewhere: {'; '.join(missing)}")
         yield players
 
 

@@ -49,6 +49,7 @@ from dubito.llm.settings import (
     load_key,
     parse_faults,
 )
+from dubito.sandbox.consent import Permits
 from dubito.settings import Setting
 
 if TYPE_CHECKING:
@@ -393,6 +394,7 @@ def _check_agents(opponents: Sequence[PlayerSpec]) -> None:
 
 
 _NO_CAPS: Final = Caps()
+_NO_PERMITS: Final = Permits()
 _PAID_GAMES: Final = 20  # games, or a few more, if nothing else limits what a model costs
 
 
@@ -408,9 +410,10 @@ class CallOptions:
     preflight: bool = True
     patience: float = PATIENCE
     on_unusable: OnUnusable = "stop"  # what to do when the first answers of a player are all unusable
+    permits: Permits = _NO_PERMITS  # what programs may do
 
 
-def call_options(config: Config, working_directory: Path) -> CallOptions:
+def call_options(config: Config, working_directory: Path, permits: Permits = _NO_PERMITS) -> CallOptions:
     """Return the call options that a config sets. Raises UsageError if its prices or its patience are invalid."""
     usd = config.budget.usd
     return CallOptions(
@@ -422,6 +425,7 @@ def call_options(config: Config, working_directory: Path) -> CallOptions:
         preflight=config.preflight,
         patience=_parse_patience(config.patience),
         on_unusable=config.on_unusable,
+        permits=permits,
     )
 
 
@@ -457,14 +461,14 @@ def check_models(experiment: Experiment, registry: Registry, options: CallOption
 
     Raises UsageError for every error that can be found before a call is made, including programs that do not start.
     """
-    for spec in program_specs(experiment, registry):
+    if specs := program_specs(experiment, registry):
         _ = registry.game.facts  # programs and agents receive the same facts as models
-        if kind_of_player(spec) == "agent":
-            continue
-        from dubito.sandbox.programs import probe  # imported late, since few runs have programs
-        from dubito.seats.program import find_program
+        from dubito.seats.program import find_program, try_programs  # imported late, since few runs have programs
 
-        probe(find_program(spec.name, spec.settings, registry.working_directory), registry.working_directory / "runs")
+        home = registry.working_directory
+        started = [spec for spec in specs if kind_of_player(spec) != "agent"]
+        programs = [find_program(spec.name, spec.settings, home) for spec in started]
+        try_programs(programs, home, options.permits)
     return replace(
         experiment,
         bots=tuple(_check_model(spec, registry, options) for spec in experiment.bots),

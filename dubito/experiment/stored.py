@@ -4,7 +4,7 @@ Reports, comparisons, estimates and replays start here.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -49,6 +49,7 @@ class _Manifest(BaseModel):
     games: Count
     identity: Experiment
     versions: dict[str, Any]
+    not_enforced: list[str] = []
 
 
 _PLAYER: Final = TypeAdapter(PlayerSpec)
@@ -97,6 +98,7 @@ class Run:
     db: RunDb
     home: Path  # the folder to search for the user's games
     is_revealed: bool  # whether a secret seed is in the manifest
+    not_enforced: Sequence[str] = ()  # what programs could do in this run
 
     def __str__(self) -> str:
         return one_line(str(self.folder))
@@ -355,7 +357,8 @@ def read_run(folder: Path, home: Path | None = None) -> Run:
     if not (folder / DATABASE).exists():
         raise UsageError(f"{one_line(str(folder))} has no {DATABASE}")
     db, home = RunDb.open(folder / DATABASE), Path.cwd() if home is None else home
-    return Run(folder, content["identity"], manifest.versions, manifest.identity, db, home, "seed" in content)
+    identity, is_revealed = content["identity"], "seed" in content
+    return Run(folder, identity, manifest.versions, manifest.identity, db, home, is_revealed, manifest.not_enforced)
 
 
 def _parse_manifest(content: Mapping[str, Any], folder: Path) -> _Manifest:

@@ -205,6 +205,7 @@ class RunObject(Document):
     comparison: ComparedResult | None = Field(description="null if there are fewer than two contenders")
     models: list[ModelUse]
     claimed: dict[str, list[str]] = Field(description="by player: what a replay cannot prove, such as `dollars`")
+    not_enforced: list[str] = Field(description="what programs could do, since this machine cannot prevent it")
     report: str | None = Field(description="the report's first page")
 
 

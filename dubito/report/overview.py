@@ -155,6 +155,8 @@ def _player_blocks(source: Run, players: RunPlayers, lies: LieCounts | None) -> 
     compared = contender_ranking(source.tally, contenders, results)
     # The contenders are in the table of all players, and their pairs are on the page that compares two.
     blocks += contender_notes(compared, relation if relation.paired else None, results)
+    if source.not_enforced:
+        blocks.append(Paragraph(f"Not enforced in this run: {'; '.join(source.not_enforced)}.", warning=True))
     claims = describe_claims(source.kinds)
     return [*blocks, *bot_errors(source.rows), *([Paragraph(claims)] if claims else [])]
 

@@ -2,11 +2,11 @@
 
     python keeper.py SOCKET ORDERS COMMAND...       ORDERS: arguments of `World` as JSON
 
-In these namespaces only the bot's processes exist, and only its data and its own temporary folders can be written. The
-cards, other bots' data and the machine's sockets are hidden. Unless it is allowed, the only network is a loopback
-interface. The bot has no root privileges, cannot change its core, and cannot outlive the keeper. The keeper first tests
-and reports which of these protections work, one word each. Then it handles these messages, in the folder and
-environment in which it was started:
+In these namespaces only the bot's processes exist. Their root contains only the files that the bot may read; it can
+write only its data and its own temporary folders. Unless it is allowed, the only network is a loopback interface. The
+bot has no root privileges, cannot change its core, and cannot outlive the keeper. The keeper first tests and reports
+which of these protections work, one word each. Then it handles these messages, in the folder and environment in which
+it was started:
 
     start SEED CORE   with three pipes: start the bot, on a core unless that is -1; the answer is `started` with a
                       pidfd, or `failed` with an error number
@@ -19,6 +19,7 @@ imported, so that it starts fast.
 
 import ctypes
 import errno
+import fcntl
 import json
 import os
 import resource
@@ -29,7 +30,7 @@ import stat
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 
@@ -37,13 +38,16 @@ MAX_PROCESSES = 1000  # limit per bot, including threads
 MAX_FILES = 100_000  # maximum number of files and folders in its data
 _NEWNS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = 0x20000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
 _BIND, _REC, _PRIVATE, _SAFE = 0x1000, 0x4000, 0x40000, 2 | 4 | 8  # _SAFE: nosuid, nodev, noexec
-_READ_ONLY, _REMOUNT, _DETACH = 1, 0x20, 2
+_READ_ONLY, _DETACH = 1, 2
 _MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE = 442, -100, 0x8000
-_PR_CAPBSET_DROP, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 24, 22, 38
+_PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 4, 24, 22, 38
 _CAPABILITIES = 64  # greater than any existing number
+_OLD_ROOT = "/.old"  # where the machine's files stay mounted, below an empty folder
+_MAX_LINKS = 40  # links in a path that are followed, as by Linux
 _OWN_PID_MAX = (6, 14)  # Linux version since which each PID namespace has its own limit (before: a global one)
-_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "shm")
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _SCRATCH = ("/tmp", "/var/tmp", "/dev/shm", "/run")  # noqa: S108, emptied for every match
+_RESERVED = 64 << 30  # bytes of address space that a program can reserve without using them
 SHARE = 16  # each temporary folder can hold 1/SHARE of the memory limit
 _CHECK_SECONDS = 0.05  # seconds between two checks of a bot's usage; at least ten times the duration of a check
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
@@ -59,24 +63,18 @@ def enter_namespaces(network: bool) -> bool:
     if _LIBC.unshare(_NEWUSER | flags) != 0:
         return False
     for file, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-        with suppress(OSError), open(f"/proc/self/{file}", "w", encoding="ascii") as map_:
+        with suppress(OSError), open(f"/proc/self/{file}", "w", encoding="utf-8") as map_:
             map_.write(text)
     return True
 
 
-def find_sockets(home: str) -> list[str]:
-    """Return sockets with a path, both the machine's and those near the bot's folder."""
+def find_sockets(visible: Iterable[str]) -> list[str]:
+    """Return the machine's sockets below these paths."""
     sockets = []
     with suppress(OSError), open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as table:
         sockets = [line.rstrip("\n").partition(" /")[2] for line in table]
-    folders = [home]
-    while folders[-1] != os.path.dirname(folders[-1]):
-        folders.append(os.path.dirname(folders[-1]))
-    paths = [f"/{name}" for name in sockets if name]
-    for folder in folders:
-        with suppress(OSError), os.scandir(folder) as entries:
-            paths += [entry.path for entry in entries if not (entry.is_file() or entry.is_dir() or entry.is_symlink())]
-    return [path for path in paths if _is_socket(path)]
+    prefixes = tuple(path + "/" for path in visible)
+    return [path for name in sockets if (path := f"/{name}").startswith(prefixes) and _is_socket(path)]
 
 
 def _is_socket(path: str) -> bool:
@@ -100,68 +98,101 @@ class World:
     """The environment that a bot can see and use."""
 
     def __init__(
-        self, data: str, hidden: list[str], memory: int, room: int, network: bool, command: Sequence[str]
+        self, data: str, visible: list[str], memory: int, room: int, calls: str | None, command: Sequence[str]
     ) -> None:
         """Prepare a world.
 
-        `memory` (for all processes) and `room` (for its data) are in bytes. `hidden` lists files and folders.
+        `memory` (for all processes) and `room` (for its data) are in bytes. `visible` lists files and folders. `calls`
+        is the system call filter in hexadecimal digits, or None on an unknown machine.
         """
-        self.data, self._hidden, self._memory, self._room, self._network = data, hidden, memory, room, network
-        self._home, self._command = os.getcwd(), command
-        self._sockets = find_sockets(self._home)
-        found = dict.fromkeys(os.path.realpath(place) for place in _SCRATCH if os.path.isdir(place))
-        self._places: dict[str, dict[str, int]] = {place: {} for place in found if place not in (self._home, data)}
+        self._filter = None if calls is None else bytes.fromhex(calls)
+        self.data, self._memory, self._room, self._command = os.path.realpath(data), memory, room, command
+        self._home = os.getcwd()
+        self._links: dict[str, str] = {}
+        places = dict.fromkeys(self._note_links(place) for place in _SCRATCH if os.path.isdir(place))
+        self._places = [place for place in places if place not in (self._home, self.data)]
+        shown = {self._note_links(path) for path in visible}
+        self._shown = [path for path in shown if not any(path.startswith(above + "/") for above in shown)]
+        self._note_links(data)
+        self._sockets = find_sockets(self._shown)
+        self._sources: dict[str, int] = {}  # opened files and folders by path
         self._empty: dict[str, tuple[int, int]] = {}  # free space and inodes of each empty temporary folder
         self._able: list[str] = []
+
+    def _note_links(self, path: str) -> str:
+        """Remember the links in a path, so that it can be followed in the new root. Return the real path."""
+        for _ in range(_MAX_LINKS):
+            parts = path.split("/")
+            above = ("/".join(parts[:end]) for end in range(2, len(parts) + 1))
+            link = next((each for each in above if os.path.islink(each)), None)
+            if link is None:
+                break
+            self._links[link] = os.readlink(link)
+            path = os.path.normpath(os.path.join(os.path.dirname(link), self._links[link]) + path[len(link) :])
+        return path
 
     def set_up_mounts(self, tries: bool) -> list[str]:
         """Set up mounts and limits. Return the protections that work.
 
         If `tries` is set, also test and return protections that can only be tested.
         """
-        private = _mount("none", "/", None, _REC | _PRIVATE)
-        if private and _mount("proc", "/proc", "proc", _SAFE):
-            self._able.append("processes")
         if _has_few_processes():
             self._able.append("few")
-        if private:
-            _mount("/proc/sys", "/proc/sys", None, _BIND | _REC)
-            _mount("none", "/proc/sys", None, _BIND | _REMOUNT | _READ_ONLY | _SAFE)  # since root could remount it
-            self._hide_paths()
-            _mount_own_devices()
-            _set_read_only("/", _AT_RECURSIVE, True)
-            _set_read_only(self.data, 0, False)
         _raise_loopback()
-        _LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-        for capability in range(_CAPABILITIES):
-            _LIBC.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
-        if private:
-            self._mount_scratch()
+        _LIBC.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+        prefer_in_shortage()
+        with suppress(OSError):
+            if _mount("none", "/", None, _REC | _PRIVATE) and self._enter_root():
+                self.refresh()
+                self._able.append("processes")
+        drop_privileges()
         set_limit(resource.RLIMIT_NPROC, MAX_PROCESSES)
-        limit_resources(self._memory, max(self._room, self._scratch))
+        limit_resources(self._memory, max(self._room, self._scratch), self._filter)
         return [*self._able, *(self._test_promises() if tries else ())]
 
-    def _mount_scratch(self) -> None:
-        """Mount private temporary folders over the shared ones, keeping files that the bot needs visible."""
-        for place in self._places:
-            self._places[place] = {
-                name: os.open(os.path.join(place, name), os.O_PATH) for name in self._visible_paths(place)
-            }
-        try:
-            self.refresh()
-        except OSError:
-            self._places = {}
+    def _enter_root(self) -> bool:
+        """Change to a root that contains only what the bot may read. Return whether this succeeded.
 
-    def _hide_paths(self) -> None:
-        mine = os.open(self.data, os.O_PATH)
-        for path in (*self._hidden, *self._sockets):
-            if os.path.isdir(path):
-                _mount("none", path, "tmpfs", _SAFE, "size=64k,nr_inodes=64,mode=755")
-            elif os.path.lexists(path):
-                _mount("/dev/null", path, None, _BIND)
-        os.makedirs(self.data, exist_ok=True)
-        _mount(f"/proc/self/fd/{mine}", self.data, None, _BIND)
-        os.close(mine)
+        Raises OSError if it did not.
+        """
+        root = self.data
+        for path in (*self._shown, self.data):
+            with suppress(OSError):
+                self._sources[path] = os.open(path, os.O_PATH)
+        if not _mount("none", root, "tmpfs", 2 | 4, "size=1m,nr_inodes=4096,mode=755"):
+            return False
+        for folder in (_OLD_ROOT, "/proc", *self._places):
+            os.makedirs(root + folder, exist_ok=True)
+        if not _mount("proc", f"{root}/proc", "proc", _SAFE):
+            return False
+        self._show(root, "/")
+        for path in self._sockets:
+            _mount("/dev/null", root + path, None, _BIND)
+        _mount_own_devices(f"{root}/dev")
+        if _LIBC.pivot_root(os.fsencode(root), os.fsencode(root + _OLD_ROOT)) != 0:
+            return False
+        os.chdir("/")
+        is_read_only = _set_read_only("/", _AT_RECURSIVE, True)
+        is_hidden = _mount("none", _OLD_ROOT, "tmpfs", _SAFE | _READ_ONLY, "size=4k,nr_inodes=2,mode=755")
+        _set_read_only(self.data, 0, False)
+        return is_read_only and is_hidden
+
+    def _show(self, root: str, place: str) -> None:
+        """Mount what the bot may read in a temporary folder, or with `/` outside of these. Raises OSError."""
+        for path in sorted(self._sources):
+            if self._place_of(path) == place:
+                _bind_mount(root + path, self._sources[path])
+        if self._place_of(self._home) == place:
+            os.makedirs(root + self._home, exist_ok=True)
+            _mount(root + self._home, root + self._home, None, _BIND | _REC)
+            _set_read_only(root + self._home, 0, True)
+        for path, target in self._links.items():
+            if self._place_of(path) == place and not os.path.lexists(root + path):
+                os.makedirs(os.path.dirname(root + path), exist_ok=True)
+                os.symlink(target, root + path)
+
+    def _place_of(self, path: str) -> str:
+        return next((place for place in self._places if path.startswith(place + "/")), "/")
 
     def _test_promises(self) -> list[str]:
         """Return the protections that work for a process that is started like the bot."""
@@ -179,50 +210,29 @@ class World:
         return kept_promises
 
     def _list_promises(self) -> Iterator[tuple[str, Callable[[], bool]]]:
-        yield "files", lambda: not any(map(self._is_visible, (*self._hidden, *self._sockets)))
-        yield "still", lambda: _is_refused(lambda: os.close(os.open(self._home, os.O_TMPFILE | os.O_WRONLY)))
+        yield "files", lambda: "processes" in self._able and not os.listdir(_OLD_ROOT) and not self._can_write()
         yield "scratch", lambda: all(os.statvfs(path).f_blocks < 2 * self._scratch // 4096 for path in self._places)
         yield "core", stays_on_core
         yield "loopback", _has_loopback
-
-    def _is_visible(self, path: str) -> bool:
-        if os.path.isdir(path):
-            return any(not self.data.startswith(os.path.join(path, name)) for name in os.listdir(path))
-        return _is_socket(path) or (os.path.isfile(path) and os.path.getsize(path) > 0)
 
     @property
     def _scratch(self) -> int:
         return self._memory // SHARE
 
-    def _visible_paths(self, place: str) -> set[str]:
-        """Return the entries of a folder that must stay visible for the bot.
-
-        These are the bot's folders, paths in its command, folders of programs, and the Python that runs the tournament.
-        """
-        words = [os.path.join(self._home, word) for word in self._command]
-        paths = [path for key, value in os.environ.items() if key.endswith("PATH") for path in value.split(os.pathsep)]
-        paths += [
-            self._home,
-            self.data,
-            sys.executable,
-            sys.base_prefix,
-            *words,
-            *(["/etc/resolv.conf"] if self._network else []),
-        ]
-        real = [name for path in paths if path for name in (os.path.abspath(path), os.path.realpath(path))]
-        inside = [os.path.relpath(path, place).split(os.sep)[0] for path in real if path.startswith(place + os.sep)]
-        return {name for name in inside if os.path.exists(os.path.join(place, name))}
+    def _can_write(self) -> bool:
+        return any(os.access(path, os.W_OK) for path in ("/", self._home, *self._sources) if path != self.data)
 
     def refresh(self) -> None:
         """Empty the temporary folders. Raises OSError."""
-        for place, saved in self._places.items():
+        for place in self._places:
             if place in self._empty:
                 if self._empty[place] == _free_space(place):
                     continue
                 _LIBC.umount2(os.fsencode(place), _DETACH)
             if _mount("none", place, "tmpfs", 2 | 4, f"size={self._scratch},nr_inodes={MAX_FILES},mode=1777"):
-                for name, file in saved.items():
-                    _bind_mount(os.path.join(place, name), file)
+                self._show("", place)
+                if self.data.startswith(place + "/"):
+                    _set_read_only(self.data, 0, False)
             self._empty[place] = _free_space(place)
         os.chdir(self._home)
 
@@ -237,7 +247,7 @@ class World:
                 os.sched_setaffinity(os.getpid(), {core})
         environment = {**os.environ, "DUBITO_SEED": seed}
         if self._places:
-            environment["TMPDIR"] = next(iter(self._places))
+            environment["TMPDIR"] = self._places[0]
         try:
             return os.posix_spawnp(
                 self._command[0],
@@ -271,10 +281,13 @@ def _free_space(place: str) -> tuple[int, int]:
 
 
 def _bind_mount(path: str, file: int) -> None:
-    if stat.S_ISDIR(os.fstat(file).st_mode):
-        os.mkdir(path)
-    else:
-        os.close(os.open(path, os.O_CREAT))
+    """Mount an opened file or folder at a path, which is created unless it exists. Raises OSError."""
+    if not os.path.lexists(path):
+        if stat.S_ISDIR(os.fstat(file).st_mode):
+            os.makedirs(path)
+        else:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            os.close(os.open(path, os.O_CREAT))
     if not _mount(f"/proc/self/fd/{file}", path, None, _BIND | _REC):
         raise OSError(errno.EPERM, "", path)
 
@@ -297,24 +310,23 @@ def _is_fulfilled(promise: Callable[[], bool]) -> bool:
     return False
 
 
-def _mount_own_devices() -> None:
-    """Replace /dev with a folder that contains only the few devices that programs need."""
-    devices = [(name, os.open(f"/dev/{name}", os.O_PATH)) for name in _DEVICES if os.path.exists(f"/dev/{name}")]
-    if _mount("none", "/dev", "tmpfs", 2 | 8, "size=64k,nr_inodes=64,mode=755"):
-        for name, file in devices:
-            _bind_mount(f"/dev/{name}", file)
-            os.close(file)
+def _mount_own_devices(folder: str) -> None:
+    """Create a folder of devices that contains only the few that programs need."""
+    os.makedirs(folder, exist_ok=True)
+    if _mount("none", folder, "tmpfs", 2 | 8, "size=64k,nr_inodes=64,mode=755"):
+        for name in filter(lambda name: os.path.exists(f"/dev/{name}"), _DEVICES):
+            os.close(os.open(f"{folder}/{name}", os.O_CREAT))
+            _mount(f"/dev/{name}", f"{folder}/{name}", None, _BIND)
         for name, to in (("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")):
-            os.symlink(f"/proc/self/fd{to}", f"/dev/{name}")
-        os.mkdir("/dev/pts")
-        os.symlink("pts/ptmx", "/dev/ptmx")
-        _mount("devpts", "/dev/pts", "devpts", 2 | 8, "newinstance,ptmxmode=0666,mode=620")
+            os.symlink(f"/proc/self/fd{to}", f"{folder}/{name}")
+        os.mkdir(f"{folder}/shm")
+        os.mkdir(f"{folder}/pts")
+        os.symlink("pts/ptmx", f"{folder}/ptmx")
+        _mount("devpts", f"{folder}/pts", "devpts", 2 | 8, "newinstance,ptmxmode=0666,mode=620")
 
 
 def _raise_loopback() -> None:
     with suppress(OSError), socket.socket() as any_:
-        import fcntl
-
         fcntl.ioctl(any_, _SIOCSIFFLAGS, struct.pack("16sH22x", b"lo", _IFF_UP))
 
 
@@ -334,20 +346,20 @@ def _has_few_processes() -> bool:
     version = tuple(int(word) for word in os.uname().release.split(".")[:2])
     if version < _OWN_PID_MAX:
         return os.getuid() != 0
-    with suppress(OSError), open("/proc/sys/kernel/pid_max", "w", encoding="ascii") as limit:
+    with suppress(OSError), open("/proc/sys/kernel/pid_max", "w", encoding="utf-8") as limit:
         limit.write(str(MAX_PROCESSES))
         return True
     return os.getuid() != 0
 
 
 def _resident(pid: str) -> int:
-    with suppress(OSError, IndexError), open(f"/proc/{pid}/statm", encoding="ascii") as file:
+    with suppress(OSError, IndexError), open(f"/proc/{pid}/statm", encoding="utf-8") as file:
         return int(file.read().split()[1]) * resource.getpagesize()
     return 0
 
 
 def _share(pid: str) -> int:
-    with suppress(OSError), open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+    with suppress(OSError), open(f"/proc/{pid}/smaps_rollup", encoding="utf-8") as file:
         return sum(int(line.split()[1]) << 10 for line in file if line.startswith("Pss:"))
     return 0
 
@@ -394,57 +406,32 @@ def set_limit(what: int, most: int) -> None:
     resource.setrlimit(what, (most, most))
 
 
-def limit_resources(memory: int, file: int) -> None:
-    """Limit the memory, file size and system calls of this process and its children."""
-    set_limit(resource.RLIMIT_CORE, 0)
-    set_limit(resource.RLIMIT_AS, memory)
-    set_limit(resource.RLIMIT_FSIZE, file)
+def prefer_in_shortage() -> None:
+    """Let the system end this process and its children before others if memory runs out."""
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="utf-8") as score:
+        score.write("1000")
+
+
+def drop_privileges() -> None:
+    """Give up root's privileges, from the next program on that this process or a child starts."""
     _LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    if (filter_ := _filter()) is not None:
+    for capability in range(_CAPABILITIES):
+        _LIBC.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
+
+
+def limit_resources(memory: int, file: int, filter_: bytes | None) -> None:
+    """Limit the memory, file size and system calls of this process and its children.
+
+    Address space is limited less than memory, because Node.js and Java reserve much more than they use.
+    """
+    set_limit(resource.RLIMIT_CORE, 0)
+    set_limit(resource.RLIMIT_DATA, memory)
+    set_limit(resource.RLIMIT_AS, memory + _RESERVED)
+    set_limit(resource.RLIMIT_FSIZE, file)
+    if filter_ is not None:
         code = ctypes.create_string_buffer(filter_)
         program = struct.pack("HxxxxxxP", len(filter_) // 8, ctypes.addressof(code))
         _LIBC.prctl(_PR_SET_SECCOMP, 2, program, 0, 0)
-
-
-# Refused system calls, by machine: those with which a bot could escape its core or memory limit, or harm its keeper.
-_SYSTEMS = {  # the number of the machine, then of the calls below
-    "x86_64": (0xC000003E, 203, (425, 319, 447, 29, 435), (272, 56), (302, 144, 142, 314), 141, 41),
-    "aarch64": (0xC00000B7, 122, (425, 279, 447, 194, 435), (97, 220), (261, 119, 118, 274), 140, 198),
-    "riscv64": (0xC00000F3, 122, (425, 279, 447, 194, 435), (97, 220), (261, 119, 118, 274), 140, 198),
-}
-_REFUSED = (*[errno.ENOSYS] * 3, errno.EPERM, errno.ENOSYS)
-_FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, 16)  # 16: netlink, needed to list interfaces
-_LOAD, _EQUAL, _AT_LEAST, _ANY_OF, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_ALLOW, _KILL, _FAIL = 0x7FFF0000, 0x80000000, 0x50000
-
-
-def _filter() -> bytes | None:
-    """Return the seccomp program, or None on an unknown machine.
-
-    It refuses: sched_setaffinity, except on process 1, which keepers use to lend their core; io_uring_setup,
-    memfd_create, memfd_secret and shmget, whose work or memory is not charged to a process; clone3, whose flags
-    cannot be inspected; new user namespaces; changes to the limits and priority of process 1; and sockets of other
-    families, such as one to the host.
-    """
-    if os.uname().machine not in _SYSTEMS or sys.maxsize < 1 << 32:
-        return None
-    machine, affinity, refused, worlds, limits, priority, sockets = _SYSTEMS[os.uname().machine]
-    code = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, machine), (_RETURN, 0, 0, _KILL), (_LOAD, 0, 0, 0)]
-    code += [(_AT_LEAST, 0, 1, 0x40000000), (_RETURN, 0, 0, _FAIL | errno.ENOSYS)]
-    code += [(_EQUAL, 0, 4, affinity), (_LOAD, 0, 0, 16), (_EQUAL, 1, 0, 1), (_RETURN, 0, 0, _FAIL | errno.EPERM)]
-    code += [(_RETURN, 0, 0, _ALLOW)]
-    for call, error in zip(refused, _REFUSED, strict=True):
-        code += [(_EQUAL, 0, 1, call), (_RETURN, 0, 0, _FAIL | error)]
-    for call in worlds:
-        code += [(_EQUAL, 0, 4, call), (_LOAD, 0, 0, 16), (_ANY_OF, 0, 1, _NEWUSER), (_RETURN, 0, 0, _FAIL | 1)]
-        code += [(_RETURN, 0, 0, _ALLOW)]
-    for call, offset in (*((call, 16) for call in limits), (priority, 24)):
-        code += [(_EQUAL, 0, 4, call), (_LOAD, 0, 0, offset), (_EQUAL, 0, 1, 1), (_RETURN, 0, 0, _FAIL | 1)]
-        code += [(_RETURN, 0, 0, _ALLOW)]
-    code += [(_EQUAL, 0, 2 + len(_FAMILIES), sockets), (_LOAD, 0, 0, 16)]
-    code += [(_EQUAL, len(_FAMILIES) - n, 0, family) for n, family in enumerate(_FAMILIES)]
-    code += [(_RETURN, 0, 0, _FAIL | errno.EAFNOSUPPORT), (_RETURN, 0, 0, _ALLOW)]
-    return b"".join(struct.pack("HBBI", *line) for line in code)
 
 
 def serve_referee(referee: socket.socket, world: World) -> None:
@@ -517,9 +504,9 @@ def main(words: Sequence[str]) -> None:
     referee = socket.socket(fileno=int(number))
     referee.set_inheritable(False)
     settings = json.loads(orders)
-    tries = settings.pop("tries")
+    tries, network = settings.pop("tries"), settings.pop("network")
     world = World(**settings, command=command)
-    if not enter_namespaces(settings["network"]):
+    if not enter_namespaces(network):
         referee.send(b"alone")
         return
     if inner := os.fork():  # the first process of the new namespace is its init

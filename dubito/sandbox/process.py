@@ -60,7 +60,7 @@ class DirectProcess:
         folder: Path,
         environment: Mapping[str, str],
         pipes: Pipes,
-        bound: Callable[[], None] | None,
+        bound: Callable[[], None] | None = None,
     ) -> None:
         """Start the process. Raises OSError if the bot is to blame, and RunStopped if the machine is."""
         to, out, err = pipes
@@ -96,12 +96,6 @@ class DirectProcess:
         if self.end >= 0:
             os.close(self.end)
         return status
-
-
-def start_directly(
-    command: Sequence[str], folder: Path, environment: Mapping[str, str], bound: Callable[[], None] | None = None
-) -> Start:
-    return lambda pipes: DirectProcess(command, folder, environment, pipes, bound)
 
 
 class Keeper:
@@ -216,6 +210,8 @@ def _start_with_retries(start: Callable[[], _Started]) -> _Started:
                 raise
             why = error.strerror
             time.sleep(_PAUSE_SECONDS)
+        except subprocess.SubprocessError as error:
+            raise RunStopped(f"cannot limit a program before it starts: {error}") from None
     raise RunStopped(f"cannot start a process: {why}; {_CONTINUE_HINT}")
 
 

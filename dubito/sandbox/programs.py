@@ -1,7 +1,8 @@
 """Bot programs: check that they can start, and confine them during a match.
 
 On Linux, each bot gets an isolated environment, a core and a memory limit, and all of its processes end with the match.
-`Confinement.enforced_limits()` returns the limits that the machine can enforce, for the log.
+Without namespaces, Landlock and a stricter filter of system calls keep it away from other files, processes and the
+network. `Confinement.enforced_limits()` returns the limits that the machine can enforce, for the log.
 """
 
 import ctypes
@@ -24,18 +25,22 @@ from pathlib import Path
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
-from dubito.sandbox import warden
-from dubito.sandbox.keeper import MAX_PROCESSES, SHARE, limit_resources, stays_on_core
-from dubito.sandbox.process import Keeper, start_directly
+from dubito.sandbox import landlock, warden
+from dubito.sandbox.keeper import MAX_PROCESSES, SHARE, drop_privileges, limit_resources, prefer_in_shortage
+from dubito.sandbox.process import DirectProcess, Keeper, Pipes, Start
+from dubito.sandbox.syscalls import build_filter
+from dubito.sandbox.view import MAX_SHEBANG_BYTES, read_shebang, visible_paths
 
 NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,39}", re.ASCII)
-_ALLOWED_VARIABLES: Final = re.compile(
-    r"PATH|HOME|USER|SHELL|LANG|TZ|TMPDIR|VIRTUAL_ENV|PYENV_VERSION|LC_\w+|\w+_(HOME|ROOT|PREFIX)|\w*PATH"
+# Variables that programs receive. Others can contain secrets, whatever their names.
+_VARIABLES: Final = re.compile(
+    "PATH|LANG|LANGUAGE|LC_[A-Z]+|TZ|VIRTUAL_ENV|PYTHON(PATH|HOME|HASHSEED|UTF8)|PYENV_(ROOT|VERSION)|CONDA_PREFIX|"
+    "NODE_PATH|NVM_DIR|VOLTA_HOME|ASDF_(DATA_)?DIR|J(AVA|DK)_HOME|CLASSPATH|LD_LIBRARY_PATH|GEM_(HOME|PATH)|RUBYLIB|"
+    "PERL5LIB|LUA_C?PATH|R_HOME|R_LIBS|JULIA_DEPOT_PATH|DOTNET_ROOT"
 )
 _PYC: Final = "__pycache__"
-_MAX_SHEBANG_BYTES: Final = 256
 _INTERPRETER: Final = re.compile(r"(python|pypy)[\d.]*|sh|bash|dash|ksh|zsh|node|perl|ruby|lua[\d.]*|php|Rscript|julia")
-_PROBE_BYTES: Final = 1 << 40  # address space of a bot that is only probed
+_PROBE_BYTES: Final = 1 << 40  # size of the files of a bot that is only probed
 _PLAIN_FLAGS: Final = re.compile(r"-[uBEIOPSsqv]+")  # flags without an argument, before a script
 
 
@@ -48,11 +53,16 @@ class BotProgram:
     home: Path  # the bot's working directory: the config's folder
     data: Path | None = None  # the folder for its data, with one folder per game; None for the run's folder
     network: bool = False  # allow the network, unlike in tournaments, and pass the whole environment
+    reads: tuple[Path, ...] = ()  # other files and folders that it can read
+    owns_home: bool = False  # whether `home` contains only this bot's files, all of which it can read
 
     def environment(self, mark: str, data: Path, seed: int) -> dict[str, str]:
         """Return the bot's environment, without variables that could contain secrets."""
-        allowed = {key: value for key, value in os.environ.items() if self.network or _ALLOWED_VARIABLES.fullmatch(key)}
+        allowed = {key: value for key, value in os.environ.items() if self.network or _VARIABLES.fullmatch(key)}
         return allowed | {
+            "HOME": str(data),
+            "TMPDIR": str(data),  # a keeper has a folder for temporary files instead
+            "PYTHONUSERBASE": str(Path.home() / ".local"),
             "PYTHONUNBUFFERED": "1",
             "OMP_NUM_THREADS": "1",
             "DUBITO_DATA": str(data),
@@ -75,17 +85,15 @@ class BotProgram:
     def digests(self, excluded: Sequence[Path] = ()) -> dict[str, str]:
         return {os.path.relpath(path, self.home): file_digest(path) for path in self.files(excluded)}
 
-    def keeper_orders(self, data: Path, hidden: Sequence[Path], memory: int, room: int, tries: bool) -> dict[str, Any]:
-        hidden_paths = [
-            str(path.resolve()) for path in hidden if not self.home.resolve().is_relative_to(path.resolve())
-        ]
-        own_data = str(data.resolve())
+    def keeper_orders(self, data: Path, visible: Sequence[str], memory: int, room: int, tries: bool) -> dict[str, Any]:
+        calls = build_filter()
         return {
-            "data": own_data,
-            "hidden": hidden_paths,
+            "data": str(data.absolute()),
+            "visible": visible,
             "memory": memory,
             "room": room,
             "network": self.network,
+            "calls": None if calls is None else calls.hex(),
             "tries": tries,
         }
 
@@ -180,7 +188,7 @@ def _find_program(word: str, home: Path, where: str) -> str:
 
 def _check_interpreter(path: Path, shown: str, where: str) -> None:
     with path.open("rb") as file:
-        first = file.read(_MAX_SHEBANG_BYTES).partition(b"\n")[0]
+        first = file.read(MAX_SHEBANG_BYTES).partition(b"\n")[0]
     if not first.startswith(b"#!"):
         return
     if first.endswith(b"\r"):
@@ -188,9 +196,7 @@ def _check_interpreter(path: Path, shown: str, where: str) -> None:
             f"{where}: the first line of {shown} has a Windows line ending, so its interpreter is not found: "
             f"run `sed -i 's/\\r$//' {shown}`"
         )
-    words = first[2:].decode("utf-8", "backslashreplace").split()
-    if words and words[0].endswith("/env"):
-        words = [word for word in words[1:] if not word.startswith("-")]
+    words = read_shebang(path)
     if not words or shutil.which(words[0]) is None:
         problem = f"needs {one_line(words[0], 80)}, which is not installed" if words else "names no interpreter"
         raise UsageError(f"{where}: the first line of {shown} {problem}")
@@ -208,22 +214,28 @@ def _check_script(words: Sequence[str], home: Path, where: str) -> None:
         raise UsageError(f"{where}: the script {shown} does not exist")
 
 
-def probe(bot: BotProgram, run: Path) -> None:
-    """Start a bot and stop it at once. Raises UsageError if the system cannot start it.
+def find_reads(paths: Sequence[str], home: Path, where: str) -> tuple[Path, ...]:
+    """Return the paths that a bot's `reads` grants. Raises UsageError if one does not exist."""
+    found = tuple(home / Path(path).expanduser() for path in paths)
+    if missing := next((path for path in found if not path.exists()), None):
+        raise UsageError(f"{one_line(str(missing))} does not exist", where=f"{where}: reads")
+    return found
 
-    The bot is isolated if possible, since it could leave processes behind even in this short time. The tournament's
-    folder, `run`, is hidden from it. It does not matter whether the bot exits on its own.
+
+def probe(bot: BotProgram, hidden: Sequence[Path], confinement: "Confinement") -> None:
+    """Start a bot and stop it at once. Raises UsageError if the system cannot start or confine it.
+
+    It does not matter whether the bot exits on its own. `hidden` lists what it must not see.
     """
     with tempfile.TemporaryDirectory(prefix="dubito-probe-") as data, open(os.devnull, "r+b", 0) as null:
         environment, pipes = bot.environment(data, Path(data), 0), (null.fileno(),) * 3
         try:
-            if sys.platform == "linux":
-                orders = bot.keeper_orders(Path(data), [run], _PROBE_BYTES, _PROBE_BYTES, tries=False)
-                with closing(Keeper(bot.command, bot.home, environment, orders)) as keeper:
-                    if "apart" in keeper.able:
-                        keeper.start(pipes, 0, None).shut()
-                        return
-            start_directly(bot.command, bot.home, environment)(pipes).shut()
+            keeper = confinement.keeper(bot, environment, Path(data), hidden, _PROBE_BYTES)
+            if keeper is None:
+                confinement.start_directly(bot, environment, Path(data), hidden, 0, _PROBE_BYTES)(pipes).shut()
+                return
+            with closing(keeper):
+                keeper.start(pipes, 0, None).shut()
         except OSError as error:
             raise UsageError(f"cannot start the bot {bot.name}: {_describe_error(bot, error)}") from None
 
@@ -239,6 +251,7 @@ def _describe_error(bot: BotProgram, error: OSError) -> str:
 
 
 _PR_SET_PDEATHSIG: Final = 1
+_PR_SET_DUMPABLE: Final = 4
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _MAX_CLEANUP_SECONDS: Final = 5.0
 # While one child ends, the system may omit another from the list, so wait for several empty lists.
@@ -255,52 +268,161 @@ def assign_cores(number: int, pairs: int, cores: Sequence[int]) -> tuple[int, in
     return (cores[2 * number], cores[2 * number + 1]) if 2 * pairs <= len(cores) else None
 
 
+_CONTROL_GROUP: Final = Path("/proc/self/cgroup")
+_CONTROL_GROUPS: Final = Path("/sys/fs/cgroup")
+
+
+def machine_memory(own: Path = _CONTROL_GROUP, groups: Path = _CONTROL_GROUPS) -> int:
+    """Return the bytes of memory of this machine or, if that is less, of the control group of this process."""
+    limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    with suppress(OSError):
+        for line in own.read_text("utf-8").splitlines():
+            _, controllers, group = line.split(":", 2)
+            root = groups / "memory" if "memory" in controllers.split(",") else groups
+            for folder in (root / group[1:], *(root / group[1:]).parents):
+                if folder.is_relative_to(root):
+                    limits += _read_limits(folder)
+    return min(limits)
+
+
+def _read_limits(folder: Path) -> list[int]:
+    limits = list[int]()
+    for name in ("memory.max", "memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):  # "max": unlimited
+            limits.append(int((folder / name).read_text("ascii")))
+    return limits
+
+
+METHODS: Final = ("namespaces", "Landlock")
+# What a bot can do if a limit is not enforced.
+_CONSEQUENCES: Final = {
+    "no access to other files": "read and change your files, such as your keys and the cards of this run",
+    "no access to other processes": "read the memory of your other processes, and stop them",
+    "no network": "use the network",
+    "own core": "use the cores of its opponents",
+    "memory": "use more memory with several processes than with one",
+    "memory of each process": "use all memory",
+    f"at most {MAX_PROCESSES:,} processes per bot": "start any number of processes",
+    "separate temporary folders": "find files of other programs in its temporary folder",
+    "size of its data": "fill the disk",
+    "separate loopback interface": "connect to servers on this machine",
+    "all processes are ended after the match": "leave processes that run after the end",
+    "no root privileges": "do everything that root can do",
+}
+
+
+def describe_missing(limits: Mapping[str, bool]) -> list[str]:
+    """Return what programs can do because some limits are not enforced."""
+    return [f"programs can {_CONSEQUENCES[name]}" for name, is_enforced in limits.items() if not is_enforced]
+
+
 class Confinement:
     """Enforces limits on a referee process's bots."""
 
-    def __init__(self, memory: int, cores: Sequence[int] | None, apart: bool = True) -> None:
-        """Set the limits.
+    def __init__(
+        self,
+        memory: int,
+        cores: Sequence[int] | None,
+        methods: Sequence[str] = METHODS,
+        *,
+        allow_unsandboxed: bool = False,
+    ) -> None:
+        """Set the limits, and hide this process's memory and environment from other processes of the user.
 
         Args:
             memory: Bytes for each bot.
             cores: The cores of the bots, by number modulo their count, or None if there are too few.
-            apart: Isolate each bot if the system supports it.
+            methods: How to keep bots away from files, processes and the network, if the system supports it.
+            allow_unsandboxed: Start bots even if they can reach files, processes and the network.
         """
-        self.memory, self._cores, self._apart = memory, cores, apart
+        self.memory, self._cores, self._unsandboxed = memory, cores, allow_unsandboxed
         self._linux = sys.platform == "linux"
+        self._apart = self._linux and "namespaces" in methods
+        is_possible = self._linux and landlock.is_supported() and build_filter() is not None
+        self._landlocked = is_possible and "Landlock" in methods
         self.numbers = count()  # numbers for bots that are not numbered by seat
-        self.orphans = _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) if self._linux else False
+        self.orphans = self._linux and _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        if self._linux:
+            _prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
         self._able: list[str] = []
+        self._visible: dict[tuple[object, ...], list[str]] = {}
 
     def keeper(
         self, bot: BotProgram, environment: Mapping[str, str], data: Path, hidden: Sequence[Path], room: int
     ) -> Keeper | None:
-        """Return an isolated environment for a bot, or None if unsupported. The caller closes it."""
-        if not self._apart or not self._linux:
-            return None
-        orders = bot.keeper_orders(data, hidden, self.memory, room, tries=not self._able)
-        keeper = Keeper(bot.command, bot.home, environment, orders)
-        self._able = self._able or keeper.able
-        if "apart" in keeper.able:
-            return keeper
-        keeper.close()
-        self._apart = False
+        """Return an isolated environment for a bot, or None without namespaces. The caller closes it.
+
+        Raises UsageError if the system cannot confine the bot, unless that is allowed.
+        """
+        if self._apart:
+            orders = bot.keeper_orders(data, self._find_visible(bot, hidden), self.memory, room, tries=not self._able)
+            keeper = Keeper(bot.command, bot.home, environment, orders)
+            self._able = self._able or keeper.able
+            if {"apart", "processes", "files"} <= {*self._able}:
+                return keeper
+            keeper.close()
+            self._apart = False
+        if not (self._landlocked or self._unsandboxed):
+            raise UsageError(
+                f"{one_line(bot.name)} is not started: this machine cannot keep programs away from your files, your "
+                "other processes and the network, so it could read your keys and the cards of this run",
+                hint="allow user namespaces, use Linux 6.2 or later with Landlock, or accept this with "
+                "--allow-unsandboxed",
+            )
         return None
+
+    def _find_visible(self, bot: BotProgram, hidden: Sequence[Path]) -> list[str]:
+        key = (bot, *hidden)
+        if key not in self._visible:
+            self._visible[key] = visible_paths(bot.command, bot.home, bot.owns_home, bot.reads, hidden)
+        return self._visible[key]
+
+    def start_directly(
+        self,
+        bot: BotProgram,
+        environment: Mapping[str, str],
+        data: Path,
+        hidden: Sequence[Path],
+        number: int,
+        room: int,
+    ) -> Start:
+        """Return a function that starts a bot without a keeper, with the limits that work there.
+
+        `number` determines its core. `room` is the maximum size of its files, in bytes.
+        """
+
+        def start(pipes: Pipes) -> DirectProcess:
+            rules = landlock.Rules(self._find_visible(bot, hidden), [str(data)]) if self._landlocked else None
+            try:
+                bound = self._resource_limiter(bot, number, room, rules)
+                return DirectProcess(bot.command, bot.home, environment, pipes, bound)
+            finally:
+                if rules is not None:
+                    rules.close()
+
+        return start
 
     def core(self, number: int) -> int | None:
         return None if self._cores is None else self._cores[number % len(self._cores)]
 
-    def resource_limiter(self, number: int, file: int) -> Callable[[], None] | None:
-        """Return a function that limits a bot's core, memory and file size without a keeper, or None."""
+    def _resource_limiter(
+        self, bot: BotProgram, number: int, file: int, rules: landlock.Rules | None
+    ) -> Callable[[], None] | None:
+        """Return a function with which the new process limits itself before it becomes the bot, or None."""
         if not self._linux:
             return None
-        core, memory = self.core(number), self.memory
+        core, memory, signals = self.core(number), self.memory, rules is not None and landlock.scopes_signals()
 
         def apply_limits() -> None:
             if core is not None:
                 with suppress(OSError):
                     os.sched_setaffinity(0, {core})
-            limit_resources(memory, max(file, memory // SHARE))
+            prefer_in_shortage()
+            drop_privileges()
+            if rules is not None:
+                rules.apply()
+            filter_ = build_filter(os.getpid(), network=bot.network, signals=signals)
+            limit_resources(memory, max(file, memory // SHARE), filter_)
 
         return apply_limits
 
@@ -329,33 +451,22 @@ class Confinement:
 
     def enforced_limits(self) -> dict[str, bool]:
         """Return the limits that are enforced here. They are known after the first call to `keeper`."""
-        able = set(self._able)
+        able = {*self._able} if self._apart else set[str]()
+        has_walls = self._apart or self._landlocked
         return {
-            "bots isolated": {"processes", "files"} <= able,
-            "own core": self._cores is not None and (self._can_set_core() if "apart" not in able else "core" in able),
-            "memory": "processes" in able,
+            "no access to other files": has_walls,
+            "no access to other processes": has_walls,
+            "no network": has_walls,
+            "own core": self._cores is not None and (self._linux if not self._apart else "core" in able),
+            "memory": self._apart,
             "memory of each process": self._linux,
             f"at most {MAX_PROCESSES:,} processes per bot": "few" in able,
-            "only its own data is writable": "still" in able,
-            "separate temporary folders": "scratch" in able,
-            "size of its data": "processes" in able,
-            "no network": "apart" in able,
-            "separate loopback interface": "loopback" in able,
-            "all processes are ended after the match": "apart" in able,
-            "no root privileges": os.geteuid() != 0,
+            "separate temporary folders": has_walls,
+            "size of its data": self._apart,
+            "separate loopback interface": has_walls,
+            "all processes are ended after the match": self._apart,
+            "no root privileges": has_walls or os.geteuid() != 0,
         }
-
-    def _can_set_core(self) -> bool:
-        """Test whether a bot without a keeper stays on its core."""
-        if (apply_limits := self.resource_limiter(0, 0)) is None:
-            return False
-        if (child := os.fork()) == 0:
-            try:
-                apply_limits()
-                os._exit(int(not stays_on_core()))
-            finally:
-                os._exit(1)
-        return os.waitpid(child, 0)[1] == 0
 
 
 def _may_belong_to_bot(pid: int, marker: bytes) -> bool:
@@ -380,7 +491,8 @@ def guard_processes(mark: str) -> Iterator[None]:
     """Kill all processes with this mark, now and when the context ends, even if this process is killed."""
     warden.sweep(mark)
     command = (sys.executable, "-S", "-E", warden.__file__, mark)
-    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process:  # noqa: S603
+    # Its environment would be readable without namespaces.
+    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, env={}) as process:  # noqa: S603
         assert process.stdin is not None
         try:
             yield

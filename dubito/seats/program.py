@@ -7,12 +7,14 @@ Its answers are recorded like a model's, so replays do not start it. An agent ge
 
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final, Protocol
@@ -25,22 +27,35 @@ from dubito.game import Ending, Game, Results
 from dubito.llm.protocols import read_reply
 from dubito.llm.request import Asks, Attempt, Place, RawReply, Reply, Request, compute_draw
 from dubito.llm.settings import describe_invalid_setting
-from dubito.sandbox.process import MAX_LINE_BYTES, Channel, Keeper, start_directly, wait_for_line
-from dubito.sandbox.programs import BotProgram, Confinement, files_below, load_program
+from dubito.sandbox.consent import Permits, require_consent
+from dubito.sandbox.process import MAX_LINE_BYTES, Channel, Keeper, wait_for_line
+from dubito.sandbox.programs import (
+    BotProgram,
+    Confinement,
+    files_below,
+    find_reads,
+    load_program,
+    machine_memory,
+    probe,
+)
+from dubito.sandbox.view import visible_paths
 from dubito.settings import setting
+from dubito.store.folder import RUNS
 
 PROTOCOL: Final = 1
 _START_SECONDS: Final = 30.0  # seconds for the answer to `hello`, since some languages start slowly
 _END_SECONDS: Final = 0.5  # seconds between the end of the output and the end of the process
-_MAX_MEMORY: Final = 16 << 30  # bytes of address space: Node.js and Java reserve much more than they use
+_MEMORY_SHARE: Final = 4  # a program can use 1/_MEMORY_SHARE of the machine's memory
+_MAX_IDLE: Final = 16  # processes of a player that wait for another game
 _DATA_BYTES: Final = 64 << 20
 _PROCESS_HINT: Final = "write it as `process: [python3, my_bot.py]`"
 _DEADLINE: Final = 5.0  # seconds
 _REMOTE_DEADLINE: Final = 300.0  # seconds; an agent may think and call its own model
 _MAX_DEADLINE: Final = 24 * 3600.0  # seconds
 _MAX_QUOTED: Final = 200  # maximum number of characters of standard error in a message
-_UNUSED_LIMITS: Final = ("no root privileges",)  # limits that only tournaments need
 _MAX_LEGAL: Final = 1000  # maximum number of legal answers that are listed
+_session_numbers: Final = count()
+_WORD: Final = re.compile(r"[\w.-]+")
 _SEED_DIGITS: Final = 12  # hexadecimal digits; JavaScript's numbers represent them exactly
 
 
@@ -53,10 +68,13 @@ class ProgramSettings(CheckedModel):
         "Time limit per decision, in seconds.", usual="5, or 300 for an agent", gt=0, le=_MAX_DEADLINE
     )
 
+    reads: list[str] = setting("Other files and folders that the program can read.", [], metavar="[PATH, ...]")
+
     def complete(self) -> dict[str, Any]:
         """Return all settings that apply, including defaults."""
         kind = {"remote": True} if self.remote else {"process": self.process}
-        return {**kind, "deadline": self.deadline or (_REMOTE_DEADLINE if self.remote else _DEADLINE)}
+        reads = {"reads": self.reads} if self.reads else {}
+        return {**kind, **reads, "deadline": self.deadline or (_REMOTE_DEADLINE if self.remote else _DEADLINE)}
 
 
 def check_program(
@@ -112,7 +130,18 @@ def _digest_files(files: Sequence[Path], home: Path) -> str:
 
 def find_program(name: str, settings: Mapping[str, Any], home: Path) -> BotProgram:
     """Return the program of a player with complete settings. Raises UsageError if it cannot be started."""
-    return load_program(name, settings["process"], home / settings.get("folder", ""), one_line(name))
+    folder = home / settings.get("folder", "")
+    program = load_program(name, settings["process"], folder, one_line(name))
+    reads = find_reads(settings.get("reads", ()), folder, one_line(name))
+    return replace(program, reads=reads, owns_home="folder" in settings)
+
+
+def try_programs(programs: Sequence[BotProgram], home: Path, permits: Permits) -> None:
+    """Start and stop programs, with the user's consent. Raises UsageError if one cannot play."""
+    require_consent(programs, permits)
+    confinement = make_confinement(permits)
+    for program in programs:
+        probe(program, [home / RUNS], confinement)
 
 
 class ProgramError(Exception):
@@ -138,8 +167,8 @@ class Answers(Protocol):
 class Players(Protocol):
     """The source of processes or agents for a player's games."""
 
-    def take(self, game: int) -> Answers:
-        """Return the process or agent that will play this game."""
+    def take(self, game: int, deal: int, session: int, /) -> Answers:
+        """Return the process or agent that will play this game of this deal in a session."""
 
     def give_back(self, player: Any) -> None:
         """Take back a process or agent that has played its game."""
@@ -152,12 +181,13 @@ class RunningProgram:
         self, program: BotProgram, deadline: float, confinement: Confinement, mark: str, hidden: Sequence[Path]
     ) -> None:
         self.resets = False  # whether the program can play another game
+        self.sessions = dict[int, int]()  # by deal: the session that used this process and this data folder
         self._deadline, self._number = deadline, next(confinement.numbers)
-        self._program, self._confinement, self._mark = program, confinement, mark
+        self._program, self._confinement, self._mark, self._hidden = program, confinement, mark, hidden
         self._data = tempfile.TemporaryDirectory(prefix="dubito-program-", ignore_cleanup_errors=True)
-        self._folder = Path(self._data.name)
-        environment = program.environment(mark, self._folder, 0)
-        self._keeper: Keeper | None = confinement.keeper(program, environment, self._folder, hidden, _DATA_BYTES)
+        self.folder = Path(self._data.name)
+        environment = program.environment(mark, self.folder, 0)
+        self._keeper: Keeper | None = confinement.keeper(program, environment, self.folder, hidden, _DATA_BYTES)
         self._channel: Channel | None = None
 
     @property
@@ -191,10 +221,22 @@ class RunningProgram:
             has_ended = channel.wait_for_end(_END_SECONDS)
             channel.shut()
             problem = f"it ended ({_describe_status(channel.status)})" if has_ended else "it closed its standard output"
-            raise ProgramError(f"{problem}{_quote_errors(channel)}")
+            raise ProgramError(f"{problem}{_quote_errors(channel)}{self._describe_unseen(channel.errors)}")
         if len(line) >= MAX_LINE_BYTES:
             raise ProgramError(f"it printed a line of more than {MAX_LINE_BYTES - 1:,} bytes")
         return line.decode("utf-8", "backslashreplace")
+
+    def _describe_unseen(self, errors: str) -> str:
+        """Return a hint if the program's errors name a file beside it that it cannot read."""
+        program, words = self._program, {*_WORD.findall(errors)}
+        if program.owns_home:
+            return ""
+        visible = {*visible_paths(program.command, program.home, False, program.reads, self._hidden)}
+        for path in sorted(program.home.iterdir()):
+            if not words.isdisjoint({path.name, path.stem}) and str(path) not in visible:
+                shown = one_line(path.name, 80)
+                return f"; it cannot read {shown}: add `reads: [{shown}]`"
+        return ""
 
     def send(self, message: Mapping[str, Any]) -> None:
         if self._channel is not None:
@@ -204,9 +246,11 @@ class RunningProgram:
         keeper = self._keeper
         if keeper is not None:
             return Channel(lambda pipes: keeper.start(pipes, seed, self._confinement.core(self._number)))
-        environment = self._program.environment(self._mark, self._folder, seed)
-        bound = self._confinement.resource_limiter(self._number, _DATA_BYTES)
-        return Channel(start_directly(self._program.command, self._program.home, environment, bound))
+        environment = self._program.environment(self._mark, self.folder, seed)
+        start = self._confinement.start_directly(
+            self._program, environment, self.folder, self._hidden, self._number, _DATA_BYTES
+        )
+        return Channel(start)
 
     def stop(self) -> None:
         """Kill the program and everything it started."""
@@ -237,7 +281,11 @@ def _quote_errors(channel: Channel) -> str:
 
 
 class ProgramPool:
-    """A player's processes. Those that can be reset are kept for later games."""
+    """A player's processes. Those that can be reset are kept for later games.
+
+    No process, data folder or keeper plays two games of a deal: in the first game, a program could note the cards that
+    it will meet in the second.
+    """
 
     def __init__(
         self, program: BotProgram, deadline: float, confinement: Confinement, mark: str, hidden: Sequence[Path]
@@ -254,18 +302,27 @@ class ProgramPool:
     def _set_up(self) -> RunningProgram:
         return RunningProgram(self._program, self._deadline, self._confinement, self._mark, self._hidden)
 
-    def take(self, game: int) -> RunningProgram:
+    def take(self, _game: int, deal: int, session: int, /) -> RunningProgram:
         with self._lock:
-            return self._idle.pop() if self._idle else self._set_up()
+            fresh = [player for player in self._idle if player.sessions.get(deal, session) == session]
+            player = fresh[-1] if fresh else None
+            if player is not None:
+                self._idle.remove(player)
+        player = player or self._set_up()
+        player.sessions[deal] = session
+        return player
 
     def give_back(self, player: RunningProgram) -> None:
         if not player.resets:
             player.stop()
-        if not player.is_usable:
-            player.close()
-            return
+        surplus = None if player.is_usable else player
         with self._lock:
-            self._idle.append(player)
+            if surplus is None:
+                self._idle.append(player)
+            if len(self._idle) > _MAX_IDLE:
+                surplus = self._idle.pop(0)
+        if surplus is not None:
+            surplus.close()
 
     def close(self) -> None:
         with self._lock:
@@ -281,7 +338,7 @@ class ProgramSession:
 
         With `records_faults`, a fault is recorded like an answer. Otherwise, a fault ends the run and is not recorded.
         """
-        self._pool, self._records_faults = pool, records_faults
+        self._pool, self._records_faults, self._number = pool, records_faults, next(_session_numbers)
         self._read: Callable[[Reply], object] = lambda reply: None
         self._messages: list[Mapping[str, Any]] = []
         self._is_greeted, self._sent = False, 0  # number of messages
@@ -312,7 +369,7 @@ class ProgramSession:
         questions again, but the recorded answers are used.
         """
         try:
-            recorded = {"line": self._request_line(attempt.place.game)}
+            recorded = {"line": self._request_line(attempt.place)}
         except ProgramError as error:
             if not self._records_faults:
                 raise IllegalOutput(str(error)) from None
@@ -325,11 +382,11 @@ class ProgramSession:
     def _check(self, line: str) -> None:
         self._read(_build_reply({"line": line}))
 
-    def _request_line(self, game: int) -> str:
+    def _request_line(self, place: Place) -> str:
         if self._fault:
             raise ProgramError(self._fault)
         if self._running is None:
-            self._running = self._pool.take(game)
+            self._running = self._pool.take(place.game, place.deal, self._number)
         new, self._sent = self._messages[self._sent :], len(self._messages)
         try:
             return self._running.answer(new, self._check)
@@ -458,16 +515,10 @@ def event_message(event: Any) -> dict[str, Any]:
     return {"type": "event", "event": type(event).__name__.removesuffix("Event"), "data": content}
 
 
-def make_confinement() -> Confinement:
+def make_confinement(permits: Permits) -> Confinement:
     """Return the confinement for a run's programs, each of which runs on one core."""
     cores = sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else None
-    return Confinement(_MAX_MEMORY, cores)
-
-
-def list_missing_limits(confinement: Confinement) -> list[str]:
-    """Return the limits that this machine cannot enforce, which are known once a program has been set up."""
-    limits = confinement.enforced_limits().items()
-    return [name for name, is_enforced in limits if not is_enforced and name not in _UNUSED_LIMITS]
+    return Confinement(machine_memory() // _MEMORY_SHARE, cores, allow_unsandboxed=permits.unsandboxed)
 
 
 def end_programs(services: Sequence[object], results: Results, ending: Ending) -> None:

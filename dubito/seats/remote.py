@@ -139,7 +139,7 @@ class AgentSeat:
 
     # The threads of games call these methods.
 
-    def take(self, game: int) -> "AgentSeat":
+    def take(self, game: int, *_: int) -> "AgentSeat":
         """Wait until this game is first in the queue. Raises Interrupted."""
         with self._changed:
             self._queue.add(game)

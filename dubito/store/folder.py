@@ -9,7 +9,7 @@ import re
 import sqlite3
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from shutil import copyfileobj
@@ -31,6 +31,7 @@ DATABASE: Final = "run.db"
 SEED_FILE: Final = "secret_seed"  # `store/secret.py`; not part of an export
 # What a new run writes first. A process that is killed then has not started a run.
 _BEFORE_MANIFEST: Final = {LOCK, SEED_FILE, CONFIG, f"{CONFIG}.part", f"{MANIFEST}.part"}
+NOT_ENFORCED: Final = "not_enforced"  # manifest key: what programs could do in this run
 _NOT_SET: Final = "not set"
 _KEY_NAME: Final = "api_key_env"
 
@@ -107,8 +108,9 @@ def open_run(folder: Path, manifest: Mapping[str, Any]) -> RunDb:
     """
     is_new = not (folder / MANIFEST).exists()
     try:
-        if is_new or load_manifest(folder).get("games") != manifest["games"]:
-            save_manifest(folder, manifest)
+        if is_new or (before := load_manifest(folder)).get("games") != manifest["games"]:
+            kept = {} if is_new else {key: before[key] for key in (NOT_ENFORCED,) if key in before}
+            save_manifest(folder, {**manifest, **kept})
         # The old results are invalid from now on, even if this process is killed.
         (folder / RESULTS).unlink(missing_ok=True)
         return RunDb.create(folder / DATABASE)
@@ -123,6 +125,22 @@ def open_run(folder: Path, manifest: Mapping[str, Any]) -> RunDb:
 
 def save_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     write_whole(folder / MANIFEST, to_yaml({"format": FORMAT, **manifest}))
+
+
+def note_not_enforced(folder: Path, sentences: Sequence[str]) -> None:
+    """Add sentences about limits that programs did not have to the manifest of a run, if the folder contains one."""
+    if not (folder / MANIFEST).exists():
+        return
+    manifest = load_manifest(folder)
+    before = list_not_enforced(manifest)
+    if added := [sentence for sentence in sentences if sentence not in before]:
+        save_manifest(folder, {**manifest, NOT_ENFORCED: [*before, *added]})
+
+
+def list_not_enforced(manifest: Mapping[str, Any]) -> list[str]:
+    """Return the sentences in a manifest about limits that programs did not have."""
+    sentences = manifest.get(NOT_ENFORCED)
+    return [str(sentence) for sentence in sentences] if isinstance(sentences, list) else []
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

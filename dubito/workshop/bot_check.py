@@ -17,7 +17,7 @@ from dubito.game import Game
 from dubito.game.find import Bot, Registry
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
-from dubito.sandbox.programs import probe
+from dubito.sandbox.consent import Permits
 from dubito.seats.program import (
     ProgramPlayer,
     ProgramPool,
@@ -25,7 +25,9 @@ from dubito.seats.program import (
     check_program,
     find_program,
     make_confinement,
+    try_programs,
 )
+from dubito.store.folder import RUNS
 from dubito.workshop.recordings import load_workshop_part
 
 _DEALS: Final = 20  # deals per set of rules
@@ -69,7 +71,7 @@ def count_check_games(game: Game) -> int:
     return len(load_workshop_part(game, "CHECKED_RULES", [{}])) * (_DEALS + _REPEATED_DEALS)
 
 
-def run_bot_check(spec: PlayerSpec, registry: Registry, progress: Callable[[int], None]) -> BotGames:
+def run_bot_check(spec: PlayerSpec, registry: Registry, permits: Permits, progress: Callable[[int], None]) -> BotGames:
     """Play games with a bot, calling `progress` with the number of games so far.
 
     Raises UsageError if the bot cannot play by the default rules, or does not start.
@@ -80,9 +82,10 @@ def run_bot_check(spec: PlayerSpec, registry: Registry, progress: Callable[[int]
     if spec.bot != PROGRAM_BOT:
         return _Check(spec, registry, None, BotGames(_check_source(bot)), progress).play()
     program, steady = find_program(spec.name, spec.settings, here), game.facts.steady_facts()
-    probe(program, here / "runs")
+    typed = "folder" not in spec.settings  # the user wrote this command, and no file did
+    try_programs([program], here, replace(permits, trust=permits.trust or typed))
     deadline = spec.settings["deadline"]
-    with closing(ProgramPool(program, deadline, make_confinement(), "check", [])) as pool:
+    with closing(ProgramPool(program, deadline, make_confinement(permits), "check", [here / RUNS])) as pool:
         player = ProgramPlayer(spec.name, game, game.rules(), 0, deadline, steady, lambda inner: inner, pool)
         return _Check(spec, registry, player, BotGames(), progress).play()
 

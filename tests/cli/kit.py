@@ -29,8 +29,25 @@ class Result:
     err: str
 
 
+STARTS_PROGRAMS = ("run", "seat", "play", "watch", "web", "estimate")
+PLAY_TOURNAMENT = ("tournament", "play")
+
+
+def with_trust(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Add consent to start programs, unless the test's own flag `--ask` is there."""
+    if "--ask" in words:
+        return tuple(word for word in words if word != "--ask")
+    starts = words[:1] in [(name,) for name in STARTS_PROGRAMS] or words[:2] in [("bots", "check"), PLAY_TOURNAMENT]
+    starts |= words[:1] == ("replay",) and "--programs" in words
+    return (*words, "--trust") if starts else words
+
+
 def with_test_flags(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Add the flags that tests use: all tables and, unless requested, no report and no worker processes."""
+    """Add the flags that tests use.
+
+    These are all tables, consent to start programs and, unless requested, no report and no worker processes.
+    """
+    words = with_trust(words)
     if words[:1] in (("run",), ("merge",), ("policy",)):
         words += ("--tables",)
     if words[:1] == ("run",):
@@ -73,7 +90,7 @@ def run_in(folder: Path, *words: str) -> None:
 @contextmanager
 def start(folder: Path, *words: str, **how: Any) -> Iterator[subprocess.Popen[str]]:
     """Start `python -m dubito` as a process in that folder. It ends with the test."""
-    command = [sys.executable, "-m", "dubito", *words]
+    command = [sys.executable, "-m", "dubito", *with_trust(words)]
     path = os.pathsep.join(filter(None, (str(REPO), os.environ.get("PYTHONPATH"))))
     environment = {"BROWSER": "true"} | os.environ | {"PYTHONPATH": path}  # the command `true` opens no browser
     with subprocess.Popen(

@@ -148,7 +148,17 @@ def test_help_lists_each_command_on_one_line(shell: Shell, group: tuple[str, ...
 def test_options_of_a_run_are_listed_in_groups(shell: Shell) -> None:
     said = shell("run", "--help").out
     headings = re.findall(r"^(\S.*):$", said, re.MULTILINE)
-    assert headings == ["Players", "Games and rules", "Models", "Budget", "Statistics", "Output", "Cluster", "Options"]
+    assert headings == [
+        "Players",
+        "Games and rules",
+        "Models",
+        "Budget",
+        "Statistics",
+        "Output",
+        "Cluster",
+        "Programs",
+        "Options",
+    ]
     assert re.search(r"^Games and rules:\n(?:  .*\n)*  --jokers ", said, re.MULTILINE)
     assert said.partition("\nOptions:\n")[2] == "  -h, --help  Show this message and exit.\n"
 

@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -119,9 +120,7 @@ class Mine:
         ({"bots": ["StefaBot", {"bot": "LLMBot", "prompt": lambda: ""}]}, "bots.1.prompt"),
     ],
 )
-def test_code_that_cannot_travel_is_refused_before_the_run(
-    shell: Shell, settings: dict[str, object], where: str
-) -> None:
+def test_code_that_cannot_travel_is_refused_before_the_run(shell: Shell, settings: dict[str, Any], where: str) -> None:
     with pytest.raises(dubito.UsageError, match=rf"^{where}: set the name of .* worker processes load it by name"):
         dubito.run(output="r", **settings)
     assert not Path("r").exists()

@@ -16,8 +16,10 @@ from typing import Any
 import pytest
 
 from dubito.cli.opponents import open_opponents
+from dubito.sandbox.consent import Permits, require_consent
+from dubito.sandbox.programs import BotProgram
 from dubito.sandbox.warden import MARK
-from dubito.seats.program import RunningProgram
+from dubito.seats.program import ProgramPool, RunningProgram
 from dubito.store.run_db import RunDb
 from tests.cli.kit import REPO, Result, Shell, start
 from tests.conftest import in_gate
@@ -79,7 +81,7 @@ GATE_FAULTS = (*list(FAULTS)[:3], "say({'answer': 'yes'})", "os.close(1); time.s
 def write_config(folder: Path, *process: str, **settings: Any) -> None:
     """Write a config in which a program plays against two bots."""
     player = {"name": "mine", "process": [*process]}
-    player |= {key: settings.pop(key) for key in ("deadline", "bot", "prompt") if key in settings}
+    player |= {key: settings.pop(key) for key in ("deadline", "bot", "prompt", "reads") if key in settings}
     if "bot" in player:
         del player["process"]
     config = {"games": 12, "seed": 7, "table_sizes": [3], "bots": ["StefaBot", "ClaudeBot", player], **settings}
@@ -211,6 +213,9 @@ def test_person_plays_against_program(shell: Shell, monkeypatch: pytest.MonkeyPa
 def test_web_table_stops_programs_while_person_thinks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_bot_folder(tmp_path)
+    folder = tmp_path / "bots" / "manual" / "Mine"
+    program = BotProgram("Mine", ("python3", "honest.py"), folder, owns_home=True)
+    require_consent([program], Permits(trust=True))
     with open_opponents(None, ["Mine", "StefaBot"], tmp_path / "games", 1, lambda: False) as opponents:
         (mine, _) = opponents.choices()
         assert (mine.kind, mine.summary) == ("program", "The program python3 honest.py.")
@@ -255,10 +260,10 @@ asked = 0
 def wait():
     global asked
     asked += 1
-    if asked == 60 and os.path.exists("pipe"):
-        open("pipe", "w").close()
+    if asked == 60 and os.path.exists("signals/pipe"):
+        open("signals/pipe", "w").close()
         time.sleep(60)
-    if asked == 60 and not os.path.exists("gate"):
+    if asked == 60 and not os.path.exists("signals/gate"):
         raise SystemExit("no gate")
 """
 
@@ -269,8 +274,9 @@ def write_waiting_program(folder: Path) -> None:
         .read_text()
         .replace('        reply = {"answer"', '        wait()\n        reply = {"answer"')
     )
+    (folder / "signals").mkdir()
     (folder / "waiting.py").write_text(WAITS + source)
-    write_config(folder, sys.executable, "waiting.py", deadline=60)
+    write_config(folder, sys.executable, "waiting.py", deadline=60, reads=["signals"])
 
 
 def test_resumed_game_sends_program_all_earlier_messages(shell: Shell, honest_digest: str) -> None:
@@ -283,7 +289,7 @@ def test_resumed_game_sends_program_all_earlier_messages(shell: Shell, honest_di
             "SELECT count(*) FROM attempts WHERE reply IS NOT NULL AND game > (SELECT max(game) FROM ended)"
         )
     assert recorded > 0, "the unfinished game has recorded answers"
-    (shell.folder / "gate").touch()
+    (shell.folder / "signals" / "gate").touch()
     assert digest_of(shell("run", "config.yaml", "--output", "run")) == honest_digest
     assert honest_digest in shell("replay", "run").out
 
@@ -292,16 +298,16 @@ def test_resumed_game_sends_program_all_earlier_messages(shell: Shell, honest_di
 @pytest.mark.at_length
 def test_killed_run_leaves_no_process_and_resumes(shell: Shell, honest_digest: str) -> None:
     write_waiting_program(shell.folder)
-    os.mkfifo(shell.folder / "pipe")
+    os.mkfifo(shell.folder / "signals" / "pipe")
     with start(shell.folder, "run", "config.yaml", "--output", "run", "--no-report") as killed:
-        (shell.folder / "pipe").read_bytes()
+        (shell.folder / "signals" / "pipe").read_bytes()
         assert [*marked_processes(shell.folder / "run")] != []
         killed.send_signal(signal.SIGKILL)
     until = monotonic() + 30
     while [*marked_processes(shell.folder / "run")]:
         assert monotonic() < until
-    (shell.folder / "pipe").unlink()
-    (shell.folder / "gate").touch()
+    (shell.folder / "signals" / "pipe").unlink()
+    (shell.folder / "signals" / "gate").touch()
     assert digest_of(shell("run", "config.yaml", "--output", "run")) == honest_digest
 
 
@@ -456,3 +462,28 @@ def test_check_stops_at_first_late_answer_of_program(shell: Shell) -> None:
     assert checked.code == 1
     assert "it did not answer within 0.1 s" in checked.out
     assert checked.out.count("so the check stopped") == 1
+
+
+@pytest.mark.parametrize("workers", in_gate(["1", "4"], 1))
+@pytest.mark.parametrize("resets", in_gate([True, False], 1))
+def test_no_process_or_data_folder_serves_two_games_of_a_deal(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, workers: str, resets: bool
+) -> None:
+    taken, take = list[tuple[int, Path]](), ProgramPool.take
+
+    def record(self: ProgramPool, game: int, deal: int, session: int, /) -> RunningProgram:
+        player = take(self, game, deal, session)
+        taken.append((deal, player.folder))
+        return player
+
+    monkeypatch.setattr(ProgramPool, "take", record)
+    program = (EXAMPLES / "honest.py").read_text().replace('"resets": True', f'"resets": {resets}')
+    assert f'"resets": {resets}' in program
+    (shell.folder / "honest.py").write_text(program)
+    field = {"name": "field", "process": ["python3", "honest.py"], "deadline": 30}
+    config = {"games": 12, "seed": 3, "table_sizes": [3], "bots": [field], "contenders": ["StefaBot", "ClaudeBot"]}
+    (shell.folder / "config.yaml").write_text(json.dumps(config))
+    result = shell("run", "config.yaml", "--output", "run", "--workers", workers)
+    assert result.code == 0, result.err
+    assert len(taken) == len({*taken}) == 24, "two seats in each of 12 games"
+    assert len({folder for _, folder in taken}) < 24, "other deals can have the same folder"

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from dubito.cli.opponents import open_opponents
-from dubito.cli.options import config_options
+from dubito.cli.options import config_options, program_options
 from dubito.errors import UsageError
 from dubito.llm.settings import SHORT_FORM_SETTINGS
 from dubito.plugins.tournament.our_player import MatchSeat, answer_lines
@@ -16,6 +16,7 @@ from dubito.plugins.tournament.our_player import MatchSeat, answer_lines
 
 @click.command()
 @click.argument("player")
+@program_options
 @config_options(*SHORT_FORM_SETTINGS)
 def bot(player: str, **server: str | None) -> None:
     """Play one match as PLAYER over standard input and output.

@@ -47,10 +47,12 @@ def play_trial(
     content: dict[str, Any],
     say: Callable[[str], None],
     progress: Callable[[int], None] = lambda _: None,
+    *,
+    allow_unsandboxed: bool = False,
 ) -> Log:
     bots = (bot, *(start_partner(kind) for kind in kinds))
     config = validate_config({**content, "bots": {one.name: list(one.command) for one in bots}}, "the trial", {})
-    return play_tournament(Tournament(config, bots), folder, say, progress, only=0)
+    return play_tournament(Tournament(config, bots), folder, say, progress, 0, allow_unsandboxed=allow_unsandboxed)
 
 
 def check_protocol(log: Log, seconds: float) -> list[Finding]:

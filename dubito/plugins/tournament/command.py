@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from dubito.cli.main import LazyListing
+from dubito.cli.options import allow_unsandboxed_option, given_permits, program_options
 from dubito.cli.output import GamesProgress, note, say, show, table
 from dubito.commands import build_command
 from dubito.errors import one_line
+from dubito.sandbox.consent import require_consent
 
 if TYPE_CHECKING:
     from dubito.plugins.tournament.standings import Standings
@@ -45,6 +47,7 @@ def tournament() -> None:
 @click.option("--pairs", type=int, metavar="N", help="Pairs to play in parallel. [default: one per two cores]")
 @click.option("--output", metavar="FOLDER", help="The tournament's folder. [default: tournaments/NAME]")
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
+@program_options
 def play(config: Path, quiet: bool, **flags: Any) -> int:
     """Play the tournament in a config and print its result.
 
@@ -54,13 +57,15 @@ def play(config: Path, quiet: bool, **flags: Any) -> int:
     from dubito.plugins.tournament.plan import read_tournament
 
     plan = read_tournament(config, {key: value for key, value in flags.items() if value is not None})
+    permits = given_permits()
+    require_consent(plan.bots, permits)
     folder = Path(plan.config.output or Path("tournaments") / config.stem)
     bots = len(plan.bots)
     total = len(plan.config.games) * bots * (bots - 1) * plan.config.matches
     for sentence in tournament.describe_deviations(plan.config):
         note(f"note: {sentence}")
     with GamesProgress(total, quiet, time.monotonic, unit="matches") as progress:
-        tournament.play_tournament(plan, folder, note, progress)
+        tournament.play_tournament(plan, folder, note, progress, allow_unsandboxed=permits.unsandboxed)
     code = _print_result(folder, tables=False)
     say(f"tournament: {folder}")
     say(f"scores, ballots and rounds: {build_command('tournament', 'rank', folder)}")
@@ -184,6 +189,7 @@ def _temporary_folder() -> Iterator[Path]:
 @click.option(
     "--prepare-seconds", type=float, default=5.0, show_default=True, help="Additional time before the first move."
 )
+@allow_unsandboxed_option
 def check(bot: str, games: str, **seconds: float) -> int:
     """Test a bot program against misbehaving opponents.
 
@@ -194,7 +200,9 @@ def check(bot: str, games: str, **seconds: float) -> int:
 
     content = {"games": _split_names(games), "matches": 1, **seconds}
     with _temporary_folder() as folder:
-        log = play_trial(_load_bot(bot), list(PARTNERS), folder, content, note)
+        log = play_trial(
+            _load_bot(bot), list(PARTNERS), folder, content, note, allow_unsandboxed=given_permits().unsandboxed
+        )
         findings = check_protocol(log, seconds["move_seconds"])
         lines = [line for pairing in log.pairings() if 0 in pairing.bots for line in log.lines(pairing)]
         think = [time for line in lines for time in line.times.think[line.seats.index("your-bot")]]
@@ -224,6 +232,7 @@ def check(bot: str, games: str, **seconds: float) -> int:
     "--lower-bound", is_flag=True, help="Require that the interval's lower end, not only the mean, is above zero."
 )
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
+@allow_unsandboxed_option
 def qualify(bot: str, games: str, lower_bound: bool, quiet: bool, **flags: Any) -> int:
     """Play a bot's qualification against the random bot.
 
@@ -237,7 +246,8 @@ def qualify(bot: str, games: str, lower_bound: bool, quiet: bool, **flags: Any) 
         _temporary_folder() as folder,
         GamesProgress(2 * flags["matches"] * len(game_names), quiet, time.monotonic, unit="matches") as progress,
     ):
-        log = play_trial(_load_bot(bot), ["random"], folder, {"games": game_names, **flags}, note, progress)
+        content, unsandboxed = {"games": game_names, **flags}, given_permits().unsandboxed
+        log = play_trial(_load_bot(bot), ["random"], folder, content, note, progress, allow_unsandboxed=unsandboxed)
         results = list_qualifications(log)
     rows = [
         [one.game, f"{one.matches}", format_score(one.mean), "yes" if one.is_passed(lower_bound) else "no"]

@@ -22,7 +22,7 @@ from dubito.plugins.tournament.plan import Pairing, Seeds, Tournament, match_sea
 from dubito.plugins.tournament.rules import DIALECTS, folder_name, load
 from dubito.plugins.tournament.table import MatchTable, Referee
 from dubito.sandbox.keeper import usage
-from dubito.sandbox.process import Channel, Keeper, start_directly
+from dubito.sandbox.process import Channel, Keeper
 from dubito.sandbox.programs import BotProgram, Confinement, file_digest
 
 _GB: Final = 1 << 30
@@ -144,9 +144,9 @@ class Pair:
         if keeper is not None:
             core = self._confinement.core(seat)
             return Channel(lambda pipes: keeper.start(pipes, seed, core))
-        environment = bot.environment(self._mark, self._data[bot.name], seed)
-        bound = self._confinement.resource_limiter(seat, self._max_data_bytes(self._data[bot.name]))
-        return Channel(start_directly(bot.command, bot.home, environment, bound))
+        data = self._data[bot.name]
+        environment, room = bot.environment(self._mark, data, seed), self._max_data_bytes(data)
+        return Channel(self._confinement.start_directly(bot, environment, data, self._hidden(bot), seat, room))
 
     def _line(self, number: int, bots: list[BotProgram], seeds: Seeds, match: Match, referee: Referee) -> MatchLine:
         one, other = referee.table.channels

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import shake_256
 from itertools import chain, islice
 from pathlib import Path
@@ -15,7 +15,7 @@ from dubito.experiment.config import read_config
 from dubito.files import CheckedModel, describe_invalid
 from dubito.plugins.tournament.match import MatchStreams
 from dubito.plugins.tournament.rules import DIALECTS, Limits, load
-from dubito.sandbox.programs import BotProgram, files_below, load_bot
+from dubito.sandbox.programs import BotProgram, Confinement, files_below, find_reads, load_bot
 
 
 class Pairing(NamedTuple):
@@ -97,6 +97,7 @@ def _numbers(text: str, count: int) -> list[int]:
     return [int.from_bytes(digest[8 * i : 8 * i + 8], "little") for i in range(count)]
 
 
+_GB: Final = 1 << 30
 # Limits of the search for files that contain the secret; 10,000 files take 0.2 s.
 _MAX_SEARCHED_BYTES: Final = 1 << 20
 _MAX_SEARCHED_FILES: Final = 10_000
@@ -108,6 +109,7 @@ class BotConfig(CheckedModel):
     command: str | list[str]
     data: str | None = None  # the bot's data, with a folder for each game
     network: bool = False
+    reads: list[str] = []  # other files and folders that the bot can read
 
 
 class TournamentConfig(CheckedModel):
@@ -151,10 +153,15 @@ class Tournament:
     secret: str = ""  # from the config, or generated
     programs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by bot: its files with their digests
     hidden: tuple[Path, ...] = ()  # the config and files that contain the secret, which are hidden from bots
+    allow_unsandboxed: bool = False  # start bots even if this machine cannot confine them
 
     @property
     def source(self) -> SeedSource:
         return seed_source(self.config.model_dump(), self.secret)
+
+    def confine(self, cores: tuple[int, int] | None) -> Confinement:
+        """Return the confinement of the bots of a process. `cores` are theirs, if there are enough."""
+        return Confinement(int(self.config.memory_gb * _GB), cores, allow_unsandboxed=self.allow_unsandboxed)
 
     def identity(self) -> dict[str, Any]:
         """Return everything that can affect a match. The number of matches is not included."""
@@ -211,7 +218,8 @@ def load_bots(config: TournamentConfig, home: Path, source: str) -> tuple[BotPro
         where = f"{source}: bots: {one_line(name, 60)}"
         if name.casefold() in programs:
             raise UsageError(f"{where}: two bot names differ only in upper and lower case")
-        programs[name.casefold()] = load_bot(name, entry.command, home, where, entry.data, entry.network)
+        program = load_bot(name, entry.command, home, where, entry.data, entry.network)
+        programs[name.casefold()] = replace(program, reads=find_reads(entry.reads, home, where))
     return tuple(programs.values())
 
 

@@ -36,13 +36,13 @@ from dubito.sandbox.programs import (
     Confinement,
     assign_cores,
     check_copies,
+    describe_missing,
     guard_processes,
     probe,
     terminate_with,
 )
 from dubito.store.lock import LOCK, RunLog, lock_folder
 
-_GB: Final = 1 << 30
 _SECRET_BYTES: Final = 16
 _ANNOUNCED_SETTINGS: Final = (
     "dialect",
@@ -90,10 +90,13 @@ def play_tournament(
     say: Callable[[str], None],
     progress: Callable[[int], None] = lambda _: None,
     only: int | None = None,
+    *,
+    allow_unsandboxed: bool = False,
 ) -> Log:
     """Play all matches that are not in the folder's log yet.
 
     Args:
+        allow_unsandboxed: Start bots even if this machine cannot confine them.
         progress: Called with the number of finished matches.
         only: Play only this bot's pairings.
 
@@ -106,8 +109,10 @@ def play_tournament(
     tournament = replace(tournament, programs={bot.name: bot.digests(written) for bot in tournament.bots})
     if not tournament.config.copies:
         check_copies(tournament.bots, tournament.programs)
+    tournament = replace(tournament, allow_unsandboxed=allow_unsandboxed)
+    confinement = tournament.confine(None)
     for bot in tournament.bots:
-        probe(bot, folder)
+        probe(bot, [folder], confinement)
     with lock_folder(folder):
         manifest: dict[str, Any] = {
             "identity": tournament.identity(),
@@ -290,8 +295,8 @@ class _Referees:
         manifest = read_log_manifest(self._log.folder)
         enforced = {name: holds and manifest["enforced"].get(name, True) for name, holds in facts.items()}
         write_log_manifest(self._log.folder, manifest | {"enforced": enforced})
-        for sentence in [f"not enforced here: {name}" for name, holds in facts.items() if not holds]:
-            self._say(sentence)
+        for sentence in describe_missing(facts):
+            self._say(f"not enforced here: {sentence}")
 
     @contextmanager
     def _processes(self, count: int, cores: list[int]) -> Iterator[list[WorkerProcesses]]:
@@ -330,7 +335,7 @@ def _set_up_process(tournament: Tournament, folder: Path, cores: tuple[int, int]
         signal.signal(number, lambda *_: None)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     _Process.tournament, _Process.folder = tournament, folder
-    _Process.confinement = Confinement(int(tournament.config.memory_gb * _GB), cores)
+    _Process.confinement = tournament.confine(cores)
 
 
 def _next_line(item: Work | None) -> MatchReport:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dubito.plugins.tournament.pair import Pair
 from dubito.plugins.tournament.plan import Pairing, Tournament, load_bots, validate_config
-from dubito.sandbox.programs import Confinement
+from dubito.sandbox.programs import METHODS, Confinement
 
 QUICK = {"prepare_seconds": 1.0, "move_seconds": 0.5, "chance_seconds": 0.0, "grace_seconds": 0.3}
 MEMORY = 16 << 30
@@ -46,8 +46,9 @@ def tournament(folder: Path, scripts: dict[str, str], **config: object) -> Tourn
 
 def pair(folder: Path, one: str, other: str, apart: bool = False, **config: object) -> Pair:
     told = tournament(folder, {"one": one, "other": other}, **config)
-    confinement = Confinement(int(told.config.memory_gb * (1 << 30)), None, apart)
+    methods = METHODS[:1] if apart else ()
+    confinement = Confinement(int(told.config.memory_gb * (1 << 30)), None, methods, allow_unsandboxed=True)
     return Pair(told, Pairing(0, (0, 1)), folder / "run", confinement)
 
 
-NOWHERE = Confinement(MEMORY, None, apart=False)
+NOWHERE = Confinement(MEMORY, None, (), allow_unsandboxed=True)

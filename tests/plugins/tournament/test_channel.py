@@ -2,19 +2,20 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from dubito.plugins.tournament.match import Match, MatchStreams
 from dubito.plugins.tournament.rules import V1, Limits, load
 from dubito.plugins.tournament.table import MatchTable, Referee
-from dubito.sandbox.process import MAX_LINE_BYTES, Channel, start_directly
+from dubito.sandbox.process import MAX_LINE_BYTES, Channel, DirectProcess
 
 PATH = {"PATH": "/usr/bin:/bin"}
 
 
 @contextmanager
 def running(folder: Path, script: str) -> Iterator[tuple[Channel, MatchTable]]:
-    channel = Channel(start_directly(("sh", "-c", script), folder, PATH))
+    channel = Channel(partial(DirectProcess, ("sh", "-c", script), folder, PATH))
     try:
         yield channel, MatchTable((channel, channel))
     finally:
@@ -53,7 +54,7 @@ def test_lines_arrive_whole_and_long_ones_are_truncated(tmp_path: Path) -> None:
 
 
 def test_program_that_does_not_start_counts_as_ended(tmp_path: Path) -> None:
-    channel = Channel(start_directly((str(tmp_path / "missing"),), tmp_path, PATH))
+    channel = Channel(partial(DirectProcess, (str(tmp_path / "missing"),), tmp_path, PATH))
     channel.send(b"kuhn_poker\n")
     channel.shut()
     assert channel.closed
@@ -63,9 +64,9 @@ def test_program_that_does_not_start_counts_as_ended(tmp_path: Path) -> None:
 
 
 def test_failed_start_does_not_keep_other_pipes_open(tmp_path: Path) -> None:
-    missing = Channel(start_directly((str(tmp_path / "missing"),), tmp_path, PATH))
+    missing = Channel(partial(DirectProcess, (str(tmp_path / "missing"),), tmp_path, PATH))
     channel = Channel(
-        start_directly(("sh", "-c", "echo 1; read go"), tmp_path, PATH)
+        partial(DirectProcess, ("sh", "-c", "echo 1; read go"), tmp_path, PATH)
     )  # reuses the file descriptors of the missing bot's pipes
     table = MatchTable((missing, channel))
     try:
@@ -102,7 +103,8 @@ def test_answer_read_at_the_other_seats_deadline_counts(tmp_path: Path) -> None:
     game = load("goofspiel(imp_info=True,points_order=descending,num_cards=3)")
     match = Match(game.new_initial_state(), V1(game), MatchStreams(1, (2, 3)))
     silent, quick = (
-        Channel(start_directly(("sh", "-c", script), tmp_path, PATH)) for script in ("sleep 60", "read node; echo 2")
+        Channel(partial(DirectProcess, ("sh", "-c", script), tmp_path, PATH))
+        for script in ("sleep 60", "read node; echo 2")
     )
     table = SlowTable((silent, quick))
     try:

@@ -309,7 +309,7 @@ def test_games_have_short_names_if_unique() -> None:
 
 
 def test_enforced_limits_are_logged(tmp_path: Path) -> None:
-    told = "cat /proc/self/limits | grep 'Max address' >&2; cat /proc/net/dev >&2; env >&2"
+    told = "cat /proc/self/limits | grep 'Max data' >&2; cat /proc/net/dev >&2; env >&2"
     os.environ["DUBITO_TEST_SECRET"] = "x"  # noqa: S105
     try:
         play_tournament(
