@@ -35,7 +35,7 @@ BUDGETS: Final = {
     "dubito/plugins/tournament": 2325,
     "dubito/report": 3893,
     "dubito/sandbox": 1470,
-    "dubito/seats": 937,
+    "dubito/seats": 938,
     "dubito/show": 1191,
     "dubito/stats": 1192,
     "dubito/store": 1616,

@@ -31,7 +31,7 @@ def require_consent(programs: Sequence["BotProgram"], permits: Permits) -> None:
 
     Consent is remembered for a command in its folder, with what it can read. A changed command needs consent again.
     """
-    known = _read_known()
+    known = _load_known()
     new = {key: program for program in programs if (key := _key(program)) not in known}
     if not new:
         return
@@ -49,7 +49,7 @@ def _file() -> Path:
     return (Path(state) if state else Path.home() / ".local" / "state") / "dubito" / "trusted"
 
 
-def _read_known() -> set[str]:
+def _load_known() -> set[str]:
     try:
         return {*_file().read_text("ascii").split()}
     except (OSError, UnicodeDecodeError):

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from typing import Final
 
-# Numbers of calls on x86-64, and on arm64 and riscv64. -1: there is no such call.
+# Numbers of calls on x86-64, and on arm64 and riscv64. -1 if the call does not exist.
 _NUMBERS: Final = {
     "add_key": (248, 217),
     "bpf": (321, 280),
@@ -141,7 +141,7 @@ def _protect_keeper(call: Mapping[str, int]) -> list[_Line]:
 
 
 def _protect_processes(call: Mapping[str, int], own: int, signals: bool) -> list[_Line]:
-    """Refuse changes of other processes, and those of files that Landlock does not cover."""
+    """Refuse changes of other processes, and changes of files that Landlock does not cover."""
     code, itself = list[_Line](), [(_EQUAL, 0), (_EQUAL, own)]
     for name in (*_CHANGES, "sched_setaffinity"):
         code += _refuse(call[name], errno.EPERM)

@@ -72,7 +72,7 @@ def visible_paths(
 
 
 def private_grants(paths: Iterable[str]) -> list[str]:
-    """Return those of these visible paths that are not part of the system."""
+    """Return the visible paths that are not part of the system."""
     system = [*_SYSTEM, "/etc"]
     return [path for path in paths if not any(Path(path).is_relative_to(place) for place in system)]
 

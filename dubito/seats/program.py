@@ -341,7 +341,8 @@ class ProgramSession:
         self._pool, self._records_faults, self._number = pool, records_faults, next(_session_numbers)
         self._read: Callable[[Reply], object] = lambda reply: None
         self._messages: list[Mapping[str, Any]] = []
-        self._is_greeted, self._sent = False, 0  # number of messages
+        self.is_greeted = False  # whether the program has been asked in this game
+        self._sent = 0  # number of messages
         self._running: Answers | None = None
         self._fault = ""  # the reason why the program is not asked again in this game
 
@@ -356,9 +357,9 @@ class ProgramSession:
 
         `read` raises IllegalOutput for an unusable answer.
         """
-        if not self._is_greeted:
+        if not self.is_greeted:
             self._messages.insert(0, hello)
-            self._is_greeted = True
+            self.is_greeted = True
         self._messages.append(message)
         self._read = read
 

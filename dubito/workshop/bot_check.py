@@ -137,22 +137,22 @@ class _Check:
     def _play_game(self, rules: Any, deal: int, size: int, moments: Mapping[str, Callable[[Any], bool]]) -> list[str]:
         """Play a game and return all moves. If the bot fails, the fallback makes its move."""
         seat, game, table, session = deal % size, self.registry.game, *self._build_table(rules, deal, size)
-        state, outputs, first = table.state, list[str](), self.program is not None
+        state, outputs = table.state, list[str]()
         try:
             while not (state.over or self.games.is_late) and len(outputs) < _MAX_MOVES:
                 is_own, start = state.seat == seat, perf_counter()
+                # The first answer of a program includes its start.
+                starts = session is not None and not session.is_greeted
                 if is_own:
                     view = state.view()
                     self.games.moments.update(name for name, is_met in moments.items() if is_met(view))
                 outputs.append(repr(game.output_to_json(step(table)[0])))
                 if is_own:
                     self.games.turns += 1
-                    # The first turn of a program includes its start.
-                    if (seconds := perf_counter() - start) > (self._first_seconds if first else _SLOW_SECONDS):
+                    if (seconds := perf_counter() - start) > (self._first_seconds if starts else _SLOW_SECONDS):
                         self.games.is_late = True
                         place = f"deal {deal}, {size} players, turn {len(outputs)}"
                         self.games.findings[f"it answered after {seconds:.1f} s, so the check stopped"] = place
-                    first = False
             if session is not None and state.over:
                 session.end(game.results, state.ending())
         finally:
