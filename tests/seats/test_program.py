@@ -446,7 +446,7 @@ def test_check_of_program(shell: Shell) -> None:
     assert "`answer` is neither true nor false" in faulty.out
     assert shell("bots", "check", "no-such-program at all").code == 2
     program = shell.folder / "compiled"
-    program.write_text(f"#!/bin/sh\nexec {sys.executable} {shell.folder}/honest.py\n")
+    program.write_text(f"#!{sys.executable}\n{(EXAMPLES / 'honest.py').read_text()}")
     program.chmod(0o755)
     assert shell("bots", "check", "./compiled").code == 0
     assert "write ./compiled" in shell("bots", "check", "compiled").err
