@@ -262,11 +262,15 @@ class NoRules(CheckedModel):
     """The `rules` of a game without variants."""
 
 
+UNION_PARTS: Final = ("constrained-int", "constrained-str", "dict[str,any]")  # in the place of a Pydantic error
+
+
 def describe_fault(error: ValidationError, whole: str = "the file", within: str = "") -> str:
     first = error.errors()[0]
     if first["type"] == "json_invalid":
         return f"{one_line(within or whole)}: it is not JSON ({first['ctx']['error']})"
-    where = ".".join(map(str, (*([within] if within else []), *first["loc"]))) or whole
+    parts = [*([within] if within else []), *(part for part in first["loc"] if part not in UNION_PARTS)]
+    where = ".".join(map(str, parts)) or whole
     message = "Input is not valid" if first["type"] == "predicate_failed" else one_line(first["msg"])
     return f"{one_line(where)}: {message}"
 

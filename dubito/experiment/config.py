@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from dubito.errors import UsageError, join_names, one_line, suggestion
 from dubito.experiment.experiment import OnBotError, OnUnusable, ProviderErrors
-from dubito.files import CheckedModel, describe_invalid, read_yaml
+from dubito.files import UNION_PARTS, CheckedModel, describe_invalid, read_yaml
 from dubito.game.find import DUBITO
 from dubito.game.seeds import SEED_FORMAT, TEXT_PATTERN, parse_seed
 from dubito.llm.request import Api
@@ -246,12 +246,9 @@ def _mapping(key: str, content: Mapping[str, Any], source: str) -> Mapping[str, 
     raise UsageError(f"{key}: must be a mapping, not {one_line(repr(value), 60)}", where=source)
 
 
-_UNION_PARTS: Final = ("constrained-int", "constrained-str", "dict[str,any]")  # in the place of an error
-
-
 def describe_config_error(error: Mapping[str, Any], sources: SettingSources) -> str:
     """Describe a Pydantic error, naming the flag or key that caused it."""
-    loc = tuple(part for part in error["loc"] if part not in _UNION_PARTS)
+    loc = tuple(part for part in error["loc"] if part not in UNION_PARTS)
     if error["type"] in ("too_short", "string_too_short"):
         return f"{sources.locate(*loc)}: must not be empty"
     setting = SETTINGS.get(str(loc[0]))

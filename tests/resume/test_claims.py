@@ -58,8 +58,8 @@ def test_programs_are_asked_again_with_the_same_answers(shell: Shell) -> None:
     play_program(shell, HONEST)
     plain, asked = shell("replay", "run"), shell("replay", "run", "--programs")
     claim = "Claimed by the run, not proven by a replay: kind, command and files of mine."
-    assert (plain.code, claim in plain.out) == (0, True)
-    assert (asked.code, claim in asked.out) == (0, False), asked.err
+    assert (plain.code, claim in plain.err) == (0, True)
+    assert (asked.code, claim in asked.err) == (0, False), asked.err
     assert "asked again, with identical answers: mine" in asked.out
     assert shell("export", "run", "run.zip").code == 0
     assert "identical answers: mine" in shell("replay", "run.zip", "--programs").out
@@ -107,7 +107,7 @@ def test_a_run_of_another_program_differs(shell: Shell, answer: str, change: Any
     play_program(shell, answer)
     change()
     plain = shell("replay", "run")
-    assert (plain.code, "Claimed by the run" in plain.out) == (0, True), "a plain replay cannot tell, and says so"
+    assert (plain.code, "Claimed by the run" in plain.err) == (0, True), "a plain replay cannot tell, and says so"
     asked = shell("replay", "run", "--programs")
     assert asked.code == 1
     assert asked.out.startswith("differs: mine")
@@ -120,7 +120,7 @@ def test_a_program_that_is_called_an_agent_is_not_asked_and_only_claimed(shell: 
     play_program(shell, HONEST)
     change_player({"remote": True, "deadline": 5.0})
     plain = shell("replay", "run")
-    assert (plain.code, "kind and identity of mine" in plain.out) == (0, True)
+    assert (plain.code, "kind and identity of mine" in plain.err) == (0, True)
     asked = shell("replay", "run", "--programs")
     assert asked.code == 2
     assert "agents cannot be asked again; that mine played as an agent is only claimed" in asked.err

@@ -176,8 +176,7 @@ def test_killed_run_is_replayed_up_to_its_end(killed: Shell) -> None:
     said = killed("replay", "r", "--quiet")
     with closing(sqlite3.connect("r/run.db")) as db:
         ((decisions,),) = db.execute("SELECT count(*) FROM decisions")
-    assert said.code == 0
-    assert said.out.splitlines()[0] == f"identical: 0 games, {decisions} decisions"
+    assert (said.code, said.out) == (0, f"identical: 0 games, {decisions} decisions\n")
     assert said.err == "the run is unfinished: 0 of 8 games\n"
 
 
