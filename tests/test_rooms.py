@@ -16,7 +16,7 @@ DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctio
 BUDGETS: Final = {
     "bots": 960,
     "dubito": 1002,
-    "dubito/cli": 4371,
+    "dubito/cli": 4372,
     "dubito/experiment": 4259,  # includes the worker processes, secret seeds and `replay --programs`
     "dubito/game": 2108,
     "dubito/games": 0,

@@ -57,7 +57,7 @@ def _end_secret(folder: Path, reveal: bool) -> None:
             how = f"finish it with `{command}`" if command else "finish it"
             end = "; or end it now with --reveal, and publish its seed" if run.game_count else ""
             raise UsageError(
-                f"{run} is unfinished and its seed is still secret, so nobody could replay an export", hint=how + end
+                f"{run} is unfinished and its seed is still secret, so an export could not be replayed", hint=how + end
             )
         with lock_folder(folder):
             reveal_seed(folder, str(run.planned.seed))

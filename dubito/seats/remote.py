@@ -197,7 +197,7 @@ class AgentSeat:
                 except BaseException:
                     verdict.set_exception(NotOpen("the game failed"))
                     raise
-                self._note_shown()
+                self._remember_shown()
                 verdict.set_result(None)
                 return line
             left = _POLL_SECONDS if self._until is None else self._until - monotonic()
@@ -205,8 +205,8 @@ class AgentSeat:
                 raise ProgramError(f"it did not answer within {self.deadline:g} s{last_refusal}")
             self._changed.wait(min(left, _POLL_SECONDS))
 
-    def _note_shown(self) -> None:
-        """Note that the agent knows all messages so far, since it has answered the last one."""
+    def _remember_shown(self) -> None:
+        """Remember that the agent knows all messages so far, since it has answered the last one."""
         for message in self._messages[self._answered :]:
             if message["type"] == "hello":
                 self._shown_facts = message.get("facts", {})
@@ -399,7 +399,7 @@ def _round(fact: Any) -> Any:
 
 
 def _first_legal(lines: Sequence[str], check: Callable[[str], None]) -> str:
-    """Return the first line that can be used. Raises IllegalOutput for the last one if there is none."""
+    """Return the first line that can be used. Raises IllegalOutput for the last one if all are unusable."""
     for line in lines[:-1]:
         with suppress(IllegalOutput):
             check(line)

@@ -125,8 +125,8 @@ def open_guarded(path: Path) -> GuardedConnection:
 def readonly_uri(path: Path) -> str:
     """Return the URI with which SQLite opens a file only for reading.
 
-    SQLite creates a journal even for reading, which is impossible in a read-only folder. If there is no journal, no
-    process is writing, and the file can be read without one.
+    SQLite creates a journal even for reading, which is impossible in a read-only folder. Without a journal, no
+    process is writing, and the file can be read as it is.
     """
     has_no_writer = is_in_readonly_folder(path) and not wal_path(path).exists()
     return f"{path.resolve().as_uri()}?{'immutable=1' if has_no_writer else 'mode=ro'}"
@@ -150,7 +150,7 @@ def check_database_schema(
 ) -> None:
     """Raise sqlite3.DatabaseError unless the schema is the expected one, to the letter.
 
-    `columns` are those of the expected tables, to name the one that differs.
+    `columns` lists the columns of the expected tables, to name the one that differs.
     """
     actual = read_database_schema(connection)
     for name, found in actual.items():

@@ -40,7 +40,7 @@ _STATUSES: Final = {
     400: "The request is not valid HTTP, or a proxy could read it differently.",
     401: "The token is missing or invalid.",
     403: "The request comes from another site.",
-    404: "There is no such path.",
+    404: "The path is unknown.",
     405: "The path has another method.",
     409: "The question is not open.",
     413: "The body is too long.",
