@@ -1,12 +1,12 @@
 """Turn a config into a run that can start: the experiment, its folder and its executor."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
 
-from dubito.errors import UsageError, one_line
+from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.config import Config
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.processes import check_can_start
@@ -84,7 +84,14 @@ def open_executor(config: Config, notify: Callable[[str], None] = lambda text: N
         yield None
         return
     start = find_executor(config.executor, config.sources.locate("executor"))
-    with start(config.scheduler, config.workers or core_count()) as pool:
+    with ExitStack() as opened:
+        try:
+            pool = opened.enter_context(start(config.scheduler, config.workers or core_count()))
+        except DubitoError:
+            raise
+        except Exception as error:  # an executor is code of a plugin, which can raise anything
+            problem = f"the executor {config.executor} raised {one_line(f'{type(error).__name__}: {error}', 200)}"
+            raise UsageError(problem, where=config.sources.locate("executor"), hint="reinstall its package") from None
         if not pool.capacity():
             notify("waiting for the first worker to join the scheduler")
         yield pool

@@ -176,7 +176,8 @@ def _date_line(source: Run) -> str:
     # The path is None for an exported run.
     written = last_written(source.folder)
     when = f"{datetime.fromtimestamp(written, UTC):%Y-%m-%d %H:%M} UTC, " if written else ""
-    return f"{when}{source.tally.games:,} games"
+    seed = f", the seed {source.secrecy_in_words}" if source.planned.has_programs else ""
+    return f"{when}{source.tally.games:,} games{seed}"
 
 
 def _size_blocks(source: Run, scanned: Scan) -> list[Block]:

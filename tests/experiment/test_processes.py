@@ -78,7 +78,7 @@ def check_played_once(folder: Path, printed: str, server: Server) -> None:
     assert len(server.heard) > 4
 
 
-@pytest.mark.parametrize("way", in_gate(WAYS, ["script without a guard", "frozen program"]))
+@pytest.mark.parametrize("way", in_gate(WAYS, ["script without a guard"]))
 def test_caller_of_a_run_plays_and_pays_only_once(way: str, tmp_path: Path) -> None:
     with Server(lambda heard: respond(heard.protocol)) as server:
         done = WAYS[way](fill_in(server), tmp_path)

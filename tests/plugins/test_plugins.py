@@ -13,7 +13,7 @@ import pytest
 from dubito import hooks
 from dubito.errors import UsageError
 from dubito.game.packages import plugin_folders
-from tests.cli.kit import REPO
+from tests.cli.kit import REPO, Shell
 from tests.conftest import in_gate
 
 RUN = (
@@ -170,6 +170,21 @@ def test_failing_hook_is_reported_with_its_plugin() -> None:
             list(hooks.game_checks())
     finally:
         hooks.plugins().unregister(name="failing")
+
+
+def test_executor_that_raises_is_reported_by_name(monkeypatch: pytest.MonkeyPatch, shell: Shell) -> None:
+    class Executors:
+        @hooks.hookimpl
+        def executors(self) -> dict[str, str]:
+            return {"mine": "math:sqrt"}  # which takes one argument only
+
+    hooks.plugins().register(Executors(), "mine")
+    try:
+        said = shell("run", "--games", "2", "--executor", "mine")
+    finally:
+        hooks.plugins().unregister(name="mine")
+    assert said.code == 2
+    assert said.err.startswith("dubito: --executor: the executor mine raised TypeError: ")
 
 
 def test_agent_app_without_its_extra_is_reported_in_one_message(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -185,6 +185,8 @@ def test_the_commitment_is_there_from_the_start_and_the_seed_only_at_the_end(
     assert not Path("run/secret_seed").exists()
     assert f"its SHA-256 is {sha}" in result.err
     assert f"seed: {seed} (was secret during play)" in result.out
+    assert shell("report", "run").code == 0
+    assert "2 games, the seed was secret during play" in Path("run/report/index.html").read_text()
     replayed = shell("replay", "run")
     assert (replayed.code, "seed: was secret during play; it matches its SHA-256" in replayed.out) == (0, True)
 
