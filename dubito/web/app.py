@@ -145,6 +145,7 @@ class _Pages:
             options=self.tables.options(game),
             digits=len(str(SEEDS - 1)),
             goes_on=unfinished is not None,
+            invited="seed" in request.query_params,  # lobby.js then sets the focus
             unfinished="" if unfinished is None else load_words(self.tables.game(unfinished.game)).TITLE,
             rivals="" if unfinished is None else join_names(unfinished.bots),
             fared=self.tables.summaries.records_against(game.name),
