@@ -17,7 +17,7 @@ from dubito.experiment.shards import FOLDER_NAME, caps_of_shard, cut_shard, pars
 from dubito.experiment.workers import WorkerPool, core_count
 from dubito.game.find import Registry
 from dubito.hooks import find_executor
-from dubito.store.folder import MANIFEST, load_manifest
+from dubito.store.folder import MANIFEST, RUNS, load_manifest
 
 
 def plan_experiment(
@@ -62,7 +62,7 @@ def choose_run_folder(output: str | None, config: Path | None, experiment: Exper
     A new secret seed makes a new run, so it gets a free name. Raises UsageError if `output` contains such a run.
     """
     name, shard = f"{'run' if config is None else config.stem}-{experiment.digest()}", experiment.shard
-    folder = Path(output or Path("runs") / (FOLDER_NAME.format(name, shard.number, shard.of) if shard else name))
+    folder = Path(output or Path(RUNS) / (FOLDER_NAME.format(name, shard.number, shard.of) if shard else name))
     if not experiment.seed_sha256:
         return folder
     if output is None:

@@ -54,6 +54,8 @@ class WorkerProcess:
     """A process that runs one call at a time. Functions travel by name, so they must be in an importable module."""
 
     def __init__(self) -> None:
+        """Start the process. Raises UsageError if this Python cannot start another one."""
+        check_can_start()
         path = json.dumps([folder for folder in sys.path if isinstance(folder, str)])
         self._process = process = subprocess.Popen(  # noqa: S603
             (sys.executable, "-P", "-c", _ENTRY, path),
@@ -122,8 +124,7 @@ class WorkerProcesses(Executor):
     """An executor with processes of our own."""
 
     def __init__(self, count: int) -> None:
-        """Start this many processes. Raises UsageError if this Python cannot start any."""
-        check_can_start()
+        """Start this many processes. Raises UsageError like `WorkerProcess`."""
         self._workers: Final = [WorkerProcess() for _ in range(count)]
         self._idle = SimpleQueue[WorkerProcess]()
         for worker in self._workers:

@@ -71,6 +71,12 @@ def test_workers_do_not_import_the_script_that_started_them(distributed: Any, tm
     assert (done.stdout, done.returncode) == ("1002\n", 0), done.stderr
 
 
+def test_frozen_program_is_not_started_again(distributed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    with pytest.raises(UsageError, match="its Python is frozen into the program"):
+        open_pool(None, 1).__enter__()
+
+
 def test_no_scheduler_is_reported_in_one_sentence(distributed: Any, shell: Shell) -> None:
     said = shell("run", "--games", "9", "--executor", "dask", "--scheduler", "nonsense://127.0.0.1:9")
     assert (said.code, said.out) == (2, "")
