@@ -44,7 +44,7 @@ class ProgramBot(AskedBot):
         self._decisions += 1
         form = build_form((ANSWER,), game.node(node))
         legal = [True, False] if isinstance(p, TurnData) else game.legal_answers_of(p, self.cards)
-        facts = self.facts(self._notebook.position(node, p, self.cards))
+        facts = self.facts(self.position(node, p))
         return self._services.ask(place, facts, legal, form.schema, lambda reply: self._read(node, p, form, reply))
 
     def _read(self, node: str, p: Any, form: Any, reply: Any) -> Any:

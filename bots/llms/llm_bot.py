@@ -5,7 +5,8 @@ from typing import Any, ClassVar, cast
 
 from bots.base import BotBase
 from dubito.errors import IllegalOutput
-from dubito.game import Position, fallback_for
+from dubito.game import fallback_for
+from dubito.game.log import Position, SeatLog
 from dubito.games.dubito.bot import Listener
 from dubito.games.dubito.cards import TurnData
 
@@ -19,31 +20,42 @@ class AskedBot(BotBase):
 
     def __init__(self, id: int, game: Any, rules: Any) -> None:
         super().__init__(id)
-        self._game = game
+        self._game, self._game_rules = game, rules
         facts = game.facts
-        self._notebook: Any = facts.Notebook(id, rules)
+        self._notebook: Any = facts.Notebook(id, rules) if hasattr(facts, "Notebook") else None
         self._facts_of: Callable[[Any], dict[str, Any]] = getattr(self._notebook, "facts", facts.facts)
         self._decisions = 0
-        if game.walk:  # the notebook also records answers of nodes that a subclass overrides
+        if game.walk and self._notebook:  # the notebook also records answers of nodes that a subclass overrides
             self.listeners = (cast(Listener, self._notebook),)
 
     def play(self, p: Any) -> Any:
         """Play one turn: follow the game's walk, or ask one node if it has none."""
         if self._game.walk:
-            self._notebook.begin_turn(self.cards)
+            if self._notebook:
+                self._notebook.begin_turn(self.cards)
             return super().play(p)
         # The output comes last; the list stays empty if a subclass's decide() answers by itself.
         self._outputs: list[Any] = []
         answer = self.decide(p.node, p)
         output = self._outputs[-1] if self._outputs else self._game.output_of(p.node, answer, self.cards)
-        self._notebook.note_answer(p.node, output)
+        if self._notebook:
+            self._notebook.note_answer(p.node, output)
         return output
 
     def observe(self, event: Any) -> None:
         """Record what the table sees and the cards of own plays."""
-        self._notebook.observe(event, self.cards)
+        if self._notebook:
+            self._notebook.observe(event, self.cards)
 
-    def facts(self, position: Position) -> dict[str, Any]:
+    def position(self, node: str, p: Any) -> Any:
+        """Return a question with everything that the seat has seen."""
+        if self._notebook:
+            return self._notebook.position(node, p, self.cards)
+        log: SeatLog | None = self._seating.log
+        assert log is not None  # a table with a player who is asked keeps a log
+        return Position(self._game_rules, node, log.latest())
+
+    def facts(self, position: Any) -> dict[str, Any]:
         """Return the facts for the prompt. A subclass may change values but not keys."""
         return self._facts_of(position)
 
@@ -121,14 +133,14 @@ class LLMBot(AskedBot):
             self._outputs.append(self._fallback.play(p))
             return self._game.answer_of(node, self._outputs[-1])
 
-        position = self._notebook.position(node, p, self.cards)
+        position = self.position(node, p)
         key = self._conversation.form.key_of(position) if self._game.walk and self._conversation else None
         if key is None:
             self._conversation = self._begin(position, place, accept)
             key = self._conversation.form.key_of(position)
         return self._decider.decide(self._conversation, place, turn, self._journal, ask_fallback, key)
 
-    def _begin(self, position: Position, place: Any, accept: Callable[[Any], None]) -> Any:
+    def _begin(self, position: Any, place: Any, accept: Callable[[Any], None]) -> Any:
         """Begin a conversation about this question, or about all the questions of its turn."""
         prompt = self._decider.prompt
         turn = [self.facts(each) for each in prompt.questions(position)]

@@ -14,7 +14,7 @@ from dubito.errors import RunStopped, UsageError, one_line
 from dubito.files import write_whole
 from dubito.game import Game
 from dubito.game.record import Forfeit, load_records
-from dubito.game.words import describe_forfeit, describe_question, load_words
+from dubito.game.words import describe_forfeit, describe_question, describe_start, load_words
 from dubito.show.opponents import Thought
 from dubito.show.session import Moment, Session
 
@@ -33,7 +33,7 @@ class Narrator:
     def narrate(self, session: Session) -> None:
         self._session = session
         self._teller = load_words(session.game).Teller(session.state, session.label)
-        self._voice(load_words(session.game).sentence(session.state.start, session.label))
+        self._voice(describe_start(load_words(session.game), session.state, session.label))
         while not session.over:
             if not session.state.over:
                 self._begin_move()

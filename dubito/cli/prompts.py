@@ -28,8 +28,9 @@ from dubito.experiment.replay import check_replayable
 from dubito.experiment.resolve import check_model_calls, price_of_model, resolve
 from dubito.experiment.stored import open_recorded_run
 from dubito.files import read_text
-from dubito.game import Game, Position
+from dubito.game import Game
 from dubito.game.find import Registry, find_bots
+from dubito.game.log import AnyPosition as Position
 from dubito.llm.price_list import end_of_model_warning
 from dubito.llm.prices import Price, dollars
 from dubito.llm.prompts import game_of_folder, load_prompt, prompt_names, prompt_roots
@@ -46,6 +47,7 @@ from dubito.workshop.lint import lint as advice_on
 from dubito.workshop.recordings import (
     RecordedPosition,
     load_workshop_part,
+    parse_position,
     position_files,
     record_from_config,
     record_from_run,
@@ -104,7 +106,7 @@ def lint(name: str, game: Game) -> None:
         say(f"- {one_line(finding, 1000)}")
     if not advice.findings:
         say("no findings")
-    if load_workshop_part(prompt.game, "world_pairs", None) is None:
+    if not prompt.game.events and load_workshop_part(prompt.game, "world_pairs", None) is None:
         note(f"leaks of hidden information are not checked: {prompt.game.name} has no world_pairs")
 
 
@@ -139,7 +141,7 @@ def choose_position(game: Game, node: str | None, file: Path | None) -> Position
     if file is None:
         position = game.facts.example_position(node or main_node(game))
     else:
-        position = game.facts.from_json(read_text(file))
+        position = parse_position(read_text(file), game).position
     return position
 
 

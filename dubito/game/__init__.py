@@ -23,6 +23,8 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, cast
 
 from dubito.errors import IllegalOutput, UsageError, one_line
+from dubito.game.events import ANNOUNCED
+from dubito.game.events import GameEvent as GameEvent
 from dubito.game.legal import View as View
 from dubito.game.legal import read_legal
 from dubito.game.seating import Player as Player
@@ -53,15 +55,6 @@ class Ending:
     counts: list[tuple[int, ...]]
 
 
-class GameEvent:
-    """One observation of a move. Immutable, because all observers share it."""
-
-    __slots__ = ()
-
-    only: int | None = None  # the only seat that observes the event; None if every seat in the game does
-    leaves: int | None = None  # the seat that observes nothing after this event
-
-
 class State(Protocol):
     """A dealt game between two moves. It uses no clock and no I/O, and its only randomness is one stream."""
 
@@ -78,8 +71,8 @@ class State(Protocol):
         """Number of finished turns, as the game defines a turn."""
 
     @property
-    def start(self) -> GameEvent:
-        """The first observation. Only valid before the first move."""
+    def start(self) -> Sequence[GameEvent]:
+        """The events of the deal. Only valid before the first move."""
 
     def view(self) -> Any:
         """Return what the seat to move sees. The view is valid until the move is made.
@@ -92,11 +85,12 @@ class State(Protocol):
     def cards(self, seat: int, streams: SeatStreams) -> Any:
         """Return a read-only view of the seat's cards. Bots get it as `self.cards`."""
 
-    def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
-        """Make a move for the seat to move and return the observations in order.
+    def apply(self, output: Any, announce: int = ANNOUNCED) -> Sequence[GameEvent]:
+        """Make a move for the seat to move and return its events in order.
 
-        Returns no observations if `announce` is false. Raises IllegalOutput and leaves the state unchanged if the rules
-        refuse the output.
+        `announce` is 0 if no events are needed, ANNOUNCED if silent events are not, or EVERYTHING. A game that is not
+        in a hurry can always return all events. Raises IllegalOutput and leaves the state unchanged if the rules refuse
+        the output.
         """
 
     def copy_of(self, output: Any) -> Any:
@@ -169,44 +163,16 @@ class Node(NamedTuple):
     truths: tuple[str, str] = ("a bluff", "honest")  # wording of the truth for a person, if true and if false
 
 
-class Position(Protocol):
-    """What a seat knows when it is asked a node's question. Games add their own fields."""
-
-    @property
-    def seat(self) -> int:
-        """The seat that is asked."""
-
-    @property
-    def node(self) -> str:
-        """The name of the node."""
-
-
-class Notebook(Protocol):
-    """What a seat has seen, played and answered so far."""
-
-    def observe(self, event: Any, cards: Any) -> None:
-        """Record an event that the seat observed. `cards` is its current hand."""
-
-    def note_answer(self, node: str, answer: Any) -> None:
-        """Record the seat's answer to a node. Other seats may not observe it."""
-
-    def position(self, node: str, view: Any, cards: Any) -> Any:
-        """Return the question that the seat is asked now."""
-
-
 class Facts(Protocol):
     """Interface of a game's `facts` module, which supplies what a prompt may tell a model.
 
-    Facts contain only what the seat can know. A game with a walk can add `turn(position)`, for prompts that ask all
-    questions of a turn at once. It returns the given position and the positions of all questions that may follow in the
-    turn, in order, each after the answers that lead to it. The game can also add `AT_ONCE`, the facts that are worded
-    differently for a decision model, which always gets all the questions, and `BRIEF`, the names of the facts that an
-    agent gets with every question. It gets the other ones only when it asks for them.
+    Facts are computed from a position, which contains only what the seat can know. A game with a walk can add
+    `turn(position)`, for prompts that ask all questions of a turn at once. It returns the given position and the
+    positions of all questions that may follow in the turn, in order, each after the answers that lead to it. The game
+    can also add `AT_ONCE`, the facts that are worded differently for a decision model, which always gets all the
+    questions, and `BRIEF`, the names of the facts that an agent gets with every question. It gets the other ones only
+    when it asks for them.
     """
-
-    @property
-    def Notebook(self) -> Callable[[int, Any], Notebook]:  # noqa: N802, a class
-        """The notebook class, called with the seat and the rules."""
 
     def facts(self, position: Any) -> dict[str, Any]:
         """Return JSON-compatible values, with the same keys at every node.
@@ -220,12 +186,6 @@ class Facts(Protocol):
 
     def example_position(self, node: str) -> Any:
         """Return a fixed position at which this node is asked."""
-
-    def to_json(self, position: Any) -> str:
-        """Return the position as a JSON object."""
-
-    def from_json(self, text: str) -> Any:
-        """Parse the output of `to_json`, ignoring `hidden`. Raises UsageError if it is malformed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -459,6 +419,7 @@ class Game:
     # Asks the questions of a turn, if it can have several: a generator function of a bot and its view that yields
     # nodes, receives the answers and returns the output. None if every move is the answer to the view's node.
     walk: Callable[[Any, Any], Generator[str, Any, Any]] | None = None
+    events: tuple[type[GameEvent], ...] = ()  # all classes of events, to read positions from files
     package: str = ""  # the import path of the game's modules
     family: str = ""  # name of the family it belongs to, if any
     # Increase this when the same seed and outputs would produce a different game. Runs and books with another number

@@ -4,10 +4,14 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+from dubito.game.events import Listener
 from dubito.game.native import Held, Loose, mypyc_attr  # for the compiler; read `Loose[T]` as T
 from dubito.game.streams import SeatStreams
+
+if TYPE_CHECKING:
+    from dubito.game.log import SeatLog
 
 
 @dataclass(slots=True)
@@ -21,6 +25,7 @@ class Seating:
     look: Callable[[SeatStreams], Any]  # builds `self.cards`
     services: object | None = None  # a model player's access to its model, set up by the run
     rules: object | None = None  # the game's rules; None for the defaults
+    log: "SeatLog | None" = None  # what the seat saw of the deal, if the table keeps a log
 
 
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
@@ -60,6 +65,9 @@ class Player(Generic[Held]):
 
     def observe(self, event: Any) -> None:
         """Receive what the table saw of a move. Called after every move. Does nothing by default."""
+
+    def report_answers(self, listener: Listener) -> None:
+        """Report all questions of a turn to the listener, if a turn can have several. Does nothing by default."""
 
     @classmethod
     def needs_events(cls) -> bool:

@@ -15,6 +15,8 @@ from typing import Any, Final, Protocol, cast
 
 from dubito.errors import OUT_OF_MEMORY, BotError, DubitoError, GameError, IllegalOutput, RunStopped, one_line
 from dubito.game import Game, GameEvent, Player, Seating, State, fallback_for, make_player
+from dubito.game.events import ANNOUNCED, EVERYTHING
+from dubito.game.log import AnswerNotes, Log
 from dubito.game.streams import DealStreams
 
 MAX_MOVES: Final = 1_000_000  # in a game between bots
@@ -62,18 +64,40 @@ class Table:
         self.errors: list[BotError] = []
         self.fallback_turns = [0] * len(entrants)
         self._fallback, self.forfeits = fallback, forfeits
+        is_read = any(entrant.bot.is_model or entrant.bot.is_program for entrant in entrants)
+        self.log = Log(state.start) if is_read else None
         self._seatings, rules = [], getattr(state, "rules", None)
         for seat in range(len(entrants)):
             service = services[seat] if services else None
             look = partial(state.cards, seat)
-            self._seatings.append(Seating(seat, number, deal, streams.seat(seat), look, service, rules))
+            log = None if self.log is None else self.log.of(seat)
+            self._seatings.append(Seating(seat, number, deal, streams.seat(seat), look, service, rules, log))
         self._substitutes: dict[int, Player] = {}
         self.players = [self._seat(seat, entrant) for seat, entrant in enumerate(entrants)]
         self.watchers = [
             seat for seat, player in enumerate(self.players) if player is not None and player.needs_events()
         ]
+        if self.log is not None:
+            self._log_answers(self.log)
         if self.watchers:
-            self.send_events([state.start], 1)
+            self._notify_watchers(state.start, 1)
+
+    def keep_log(self) -> Log:
+        """Keep a log from now on, and return it. Call this before the first move."""
+        if self.log is None:
+            self.log = Log(self.state.start)
+            self._log_answers(self.log)
+        return self.log
+
+    def _log_answers(self, log: Log) -> None:
+        for seat, player in enumerate(self.players):
+            if player is not None:
+                player.report_answers(AnswerNotes(log, seat))
+
+    @property
+    def announce(self) -> int:
+        """How much the table needs to know of each move."""
+        return EVERYTHING if self.log is not None else ANNOUNCED if self.watchers else 0
 
     def _seat(self, seat: int, entrant: Entrant) -> Player | None:
         try:
@@ -109,11 +133,17 @@ class Table:
         return BotError(self.entrants[seat].name, seat, self.number, self.deal, turn, reason)
 
     def send_events(self, events: Sequence[GameEvent], turn: int) -> None:
-        """Send events to the players who observe.
+        """Add events to the log, if one is kept, and send them to the players who observe."""
+        if self.log is not None:
+            self.log.add(events)
+        if self.watchers:
+            self._notify_watchers(events, turn)
 
-        A winner observes nothing after its win (R26).
-        """
+    def _notify_watchers(self, events: Sequence[GameEvent], turn: int) -> None:
+        """Send events to the players who observe. A winner observes nothing after its win (R26)."""
         for event in events:
+            if event.silent:
+                continue
             only, leaves = event.only, event.leaves
             for seat in self.watchers:
                 if only is not None and only != seat:
@@ -128,17 +158,17 @@ class Table:
                 self.watchers.remove(leaves)
 
 
-def step(table: Table, announce: bool = False) -> tuple[Any, Sequence[Any]]:
+def step(table: Table, announce: int = 0) -> tuple[Any, Sequence[Any]]:
     """Make a single move; turns can consist of several.
 
     Asks the player, applies its output and notifies the table. Returns the output, or None after a forfeit, and the
-    events. Events are only built if `announce` is set or a player observes. Raises BotError if the player fails and the
-    table has neither a fallback nor forfeits.
+    events. Events are only built if `announce` is set, a player observes or the table keeps a log. Raises BotError if
+    the player fails and the table has neither a fallback nor forfeits.
     """
     state = table.state
     seat = state.seat
-    if table.watchers:
-        announce = True
+    if table.watchers or table.log is not None:
+        announce = max(announce, table.announce)
     player = table.players[seat]
     if player is not None:
         view = state.view()
@@ -162,7 +192,7 @@ def step(table: Table, announce: bool = False) -> tuple[Any, Sequence[Any]]:
     return _play_fallback(table, seat, announce)
 
 
-def _play_fallback(table: Table, seat: int, announce: bool) -> tuple[Any, Sequence[Any]]:
+def _play_fallback(table: Table, seat: int, announce: int) -> tuple[Any, Sequence[Any]]:
     """Let the fallback make the move. Raises BotError if the fallback also fails."""
     state = table.state
     table.fallback_turns[seat] += 1

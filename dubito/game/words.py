@@ -408,9 +408,15 @@ def person_sentences(words: Words, events: Sequence[GameEvent], label: Label, me
     return [
         words.address_person(sentence)
         for event in events
-        if event.only in (None, me)
+        if event.only in (None, me) and not event.silent
         if (sentence := words.sentence(event, label))
     ]
+
+
+def describe_start(words: Words, state: State, label: Label) -> str:
+    """Describe what everyone observes of the deal."""
+    shown = (words.sentence(event, label) for event in state.start if event.only is None and not event.silent)
+    return " ".join(filter(None, shown))
 
 
 def describe_forfeit(seat: int, label: Label, game: Game) -> str:

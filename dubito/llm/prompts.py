@@ -28,9 +28,10 @@ from pydantic import Field, ValidationError, field_validator
 
 from dubito.errors import UsageError, find_similar, join_names, one_line, suggestion
 from dubito.files import CheckedModel, describe_fault, from_yaml
-from dubito.game import STATED, Bool, Game, Position
+from dubito.game import STATED, Bool, Game
 from dubito.game.find import DUBITO, find_game
 from dubito.game.flaws import find_position_flaws
+from dubito.game.log import AnyPosition as Position
 from dubito.game.packages import all_packages, find_package, own_folder, plugin_folders, roots
 from dubito.llm import answers
 from dubito.llm.questions import ANSWER_FORMAT, QuestionForm, build_question_form

@@ -16,7 +16,8 @@ from math import fsum
 from typing import Any, Final
 
 from dubito.errors import RunStopped, UsageError, one_line
-from dubito.game import STATED, Bool, Choice, Game, Node, Position, Whole
+from dubito.game import STATED, Bool, Choice, Game, Node, Whole
+from dubito.game.log import AnyPosition as Position
 from dubito.game.words import describe_question
 from dubito.llm.answers import HARMLESS, ModelAnswer, ReadAnswers, describe_kind
 from dubito.llm.request import AttemptFailed, Reply, parse_json

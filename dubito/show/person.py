@@ -130,7 +130,7 @@ class Sitting(Session):
         state, streams = setup.deal_game(game)
         label = labels(setup.players, self.me)
         self.teller = words.Teller(state, label)
-        self.start = person_sentences(words, [state.start], label, self.me)
+        self.start = person_sentences(words, state.start, label, self.me)
         self._table = table = Table(
             state, seats, streams, deal=setup.deal, number=self.number, fallback=fallback, services=seat_services
         )

@@ -89,9 +89,9 @@ class Session(Iterator[Moment]):
                 faults = [f"{error}; {self.game.fallback}'s rules played the turn" for error in errors]
             if faults:
                 self._read = len(self._errors)
-        moment = Moment(turn, seat, output, events, faults)
+        moment = Moment(turn, seat, output, [event for event in events if not event.silent], faults)
         if self._recorder is not None:
-            self._recorder.add(turn, output, events)
+            self._recorder.add(turn, output, moment.events)
             forfeit = isinstance(output, Forfeit)
             self.outputs.append(asdict(output) if forfeit else self.game.output_to_json(output))
         return moment

@@ -23,6 +23,7 @@ from dubito.game.words import (
     Panel,
     describe_forfeit,
     describe_question,
+    describe_start,
     labels,
     list_faces,
     load_words,
@@ -145,7 +146,7 @@ class _PanelStory:
         words, spoken = load_words(game), self._spoken
         teller = words.Teller(state, label)
         self._panels = dealt = self._panel_rows(teller.panels())
-        start = spoken(words.sentence(state.start, label))
+        start = spoken(describe_start(words, state, label))
         turns: list[dict[str, Any]] = []
         story: list[str] = []
         movers, lines, marks, played = list[int](), list[Line](), list[Marks](), state.turns_played

@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 from dubito.errors import DubitoError, one_line
-from dubito.game import Position
+from dubito.game.log import AnyPosition as Position
 from dubito.llm.prompts import Prompt, RenderedPrompt, load_prompt
 from dubito.llm.recording import common_length
 from dubito.llm.templates import DESCRIPTION, Piece

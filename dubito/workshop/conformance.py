@@ -34,7 +34,7 @@ from dubito.workshop.hangs import CallHangs, watch_for_hangs
 from dubito.workshop.leaks import check_leaks, check_stale_cards
 from dubito.workshop.legal_checks import check_lists, check_prompt_lists, check_shapes
 from dubito.workshop.plain_data import find_line
-from dubito.workshop.recordings import Origin, record_positions
+from dubito.workshop.recordings import Origin, dump_recorded, load_recorded, record_positions
 from dubito.workshop.refusals import check_refusals
 from dubito.workshop.sharing import check_handed_out, check_shared_data
 from dubito.workshop.subject import DEALS_PER_SIZE, Flaw, Subject
@@ -164,7 +164,8 @@ def _check_first_question(subject: Subject) -> Iterator[Flaw]:
 def _check_whole_games(subject: Subject) -> Iterator[Flaw]:
     for deal, seats in subject.deals:
         state, turns = subject.state(deal, seats), 0
-        yield from _check_event(subject, state.start, seats, "start")
+        for event in state.start:
+            yield from _check_event(subject, event, seats, "start")
         for output in subject.outputs[deal, seats]:
             if not (type(state.seat) is int and 0 <= state.seat < seats):
                 yield Flaw(subject.main, f"seat is {state.seat!r} in a game of {seats} seats")
@@ -392,7 +393,7 @@ def _check_examples(subject: Subject) -> Iterator[Flaw]:
         )
     for text in _NO_POSITIONS:
         try:
-            game.facts.from_json(text)
+            load_recorded(game, text)
         except UsageError:
             continue
         except Exception as error:  # foreign code
@@ -418,8 +419,8 @@ def _check_positions(subject: Subject) -> Iterator[Flaw]:
             for name in {*game.facts.steady_facts()} & {*facts}:
                 if steady.setdefault((position.seat, name), facts[name]) != facts[name]:
                     yield Flaw(file, f"steady_facts names {name}, which changes during a game")
-            text = game.facts.to_json(position)
-            if game.facts.to_json(game.facts.from_json(text)) != text:
+            text = dump_recorded(game, position)
+            if dump_recorded(game, load_recorded(game, text)) != text:
                 yield Flaw(file, f"a position at node {position.node} is different after being written to a file")
 
 
@@ -480,7 +481,8 @@ def _check_words(subject: Subject) -> Iterator[Flaw]:
     words, file, rules = load_words(subject.game), subject.file("words.py"), subject.game.rules()
     for deal, seats in subject.deals:
         state = subject.state(deal, seats)
-        texts: list[Any] = [*words.rules(rules, seats), words.summarize_rules(rules), words.sentence(state.start, str)]
+        texts: list[Any] = [*words.rules(rules, seats), words.summarize_rules(rules)]
+        texts += [words.sentence(event, str) for event in state.start]
         teller = words.Teller(state, str)
         for output in subject.outputs[deal, seats]:
             seat = state.seat

@@ -7,7 +7,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -51,7 +50,7 @@ DECISIONS: Final = {
     "lie": ("string", "whether the resulting move was a lie: chosen (voluntary), forced, null if not"),
     "outcome": ("string", "model, model_after_reask, or fallback:CAUSE, where a hand-written bot answered"),
     "p_bluff": ("float64", "the probability of a bluff that the model stated, if any"),
-    "truth": ("string", "JSON: the truth, which is hidden from the seat"),
+    "truth": ("string", "JSON: the right answer according to hidden cards, null if there is none"),
     "attempts": ("int64", "number of requests; 0 if an earlier question of the same request included this one"),
     "tokens_input, tokens_cached, tokens_output": ("int64", "tokens of all attempts"),
     "usd": ("float64", "their cost in dollars; 0 from the cache, null if the price is unknown"),
@@ -255,7 +254,7 @@ def _decision_row(
         "prompt": prompt,
         "question": game.node(row["node"]).method,
         "facts": json.dumps(game.facts.facts(recorded.position)),
-        "truth": None if recorded.hidden is None else json.dumps(asdict(recorded.hidden)),
+        "truth": None if recorded.right is None else json.dumps(recorded.right),
     }
 
 

@@ -177,11 +177,15 @@ class _Pair:
         one, other, seat, move = self.one, self.other, self.variant.seat, self.variant.move
         if one.held_cards(seat) != other.held_cards(seat) or one.state.seat != other.state.seat:
             return
-        self._observe([one.state.start], [other.state.start], -1)
+        self._observe([*one.state.start], [*other.state.start], -1)
         for place, output in enumerate(self.subject.outputs[self.deal]):
             if one.state.seat == seat and place > move:
-                if one.held_cards(seat) != other.held_cards(seat):  # the seat got different cards, so it has seen them
-                    return
+                if one.held_cards(seat) != other.held_cards(seat):
+                    if self.subject.game.events and not self.suspect:
+                        what = f"seat {seat} holds different cards in two games with the same log"
+                        sentence = f"{what}; report the cards that it gets and loses with events that it sees"
+                        yield self._finding(self.subject.main, "cards", sentence)
+                    return  # the seat got different cards, so it has seen them
                 yield from self._look(compared)
                 if self.is_found or self.suspect:
                     return

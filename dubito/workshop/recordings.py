@@ -5,8 +5,7 @@ define these optional names in its `workshop` module:
 
 - `Questions(table, rules, note)`, with `step()`: plays a game and calls `note(seat, position)` for each question.
 Required if a move can answer more than one node.
-- `Hidden`, a dataclass, `hidden(state)`, `contradiction(position, hidden)`: the truth about a position.
-- `right_answer(position, hidden)`: the right answer according to the truth, if there is one. `RIGHT` describes it.
+- `right_answer(state, node)`: the right answer according to the truth, if there is one. `RIGHT` describes it.
 - `world_pairs()`: pairs of positions that differ only in hidden information.
 - `sample_tables()`: tables for testing prompts, each with its rules. By default, the game's bots play.
 - `INSTEAD`, `IMPORTANT`: facts that can replace others, and facts that matter at a node.
@@ -35,8 +34,10 @@ from dubito.experiment.play import ChunkPlayer, Lineup
 from dubito.experiment.resolve import model_specs
 from dubito.experiment.stored import Run
 from dubito.files import describe_fault, read_text
-from dubito.game import Game, GameEvent, Position
+from dubito.game import Game, GameEvent
 from dubito.game.find import Registry, find_bots
+from dubito.game.log import Position
+from dubito.game.position_file import dump_position, load_position
 from dubito.game.record import Strict
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
@@ -68,19 +69,19 @@ class Provenance(Strict):
 
 @dataclass(frozen=True)
 class RecordedPosition:
-    """A position from a game, its source and the truth. The latter two are None if the file does not contain them."""
+    """A position from a game. `source` is None if the file does not contain it."""
 
     game: Game
     position: Any  # the game's own kind of `Position`
     source: Provenance | None = None
-    hidden: Any = None  # the game's own dataclass, if it has one
+    right: Any = None  # the right answer according to the truth; None if there is none
 
     @cached_property
     def text(self) -> str:
-        text = self.game.facts.to_json(self.position)
+        text = dump_recorded(self.game, self.position)
         if self.source is None:
             return text
-        hidden = {**(asdict(self.hidden) if self.hidden else {}), "source": asdict(self.source)}
+        hidden = {"right": self.right, "source": asdict(self.source)}
         return text.rstrip().removesuffix("}") + f',\n "hidden": {json.dumps(hidden)}' + "}\n"
 
     @cached_property
@@ -100,25 +101,32 @@ class RecordedPosition:
 
 def parse_position(text: str, game: Game) -> RecordedPosition:
     """Parse a position file. Raises UsageError with the malformed or contradictory key."""
-    position = game.facts.from_json(text)
+    position = load_recorded(game, text)
     content = json.loads(text).get("hidden")
     if content is None:
         return RecordedPosition(game, position)
-    if not isinstance(content, dict):
-        raise UsageError("this is not a position: hidden: must be a JSON object")
-    source = _parse_as(Provenance, content.pop("source", None), "hidden.source")
-    hidden = _parse_as(load_workshop_part(game, "Hidden", _Nothing), content, "hidden")
-    problem = load_workshop_part(game, "contradiction", lambda position, hidden: None)(position, hidden)
-    if problem is None and source.seat != position.seat:
-        problem = f"source: the position belongs to seat {position.seat}"
-    if problem is not None:
-        raise UsageError(f"this is not a position: hidden.{problem}")
-    return RecordedPosition(game, position, source, None if isinstance(hidden, _Nothing) else hidden)
+    hidden = _parse_as(_Hidden, content, "hidden")
+    if hidden.source.seat != position.seat:
+        raise UsageError(f"this is not a position: hidden.source: the position belongs to seat {position.seat}")
+    return RecordedPosition(game, position, hidden.source, hidden.right)
+
+
+def dump_recorded(game: Game, position: Any) -> str:
+    """Return a position as the text of a file."""
+    return game.facts.to_json(position) if hasattr(game.facts, "to_json") else dump_position(game, position)
+
+
+def load_recorded(game: Game, text: str) -> Any:
+    """Parse a position. Raises UsageError."""
+    return game.facts.from_json(text) if hasattr(game.facts, "from_json") else load_position(game, text)
 
 
 @dataclass(frozen=True, slots=True)
-class _Nothing(Strict):
-    """The truth for games that do not define `Hidden`."""
+class _Hidden(Strict):
+    """What the seat cannot see."""
+
+    source: Provenance
+    right: Any = None
 
 
 _type_adapter: Final = cache(TypeAdapter)  # creating an instance takes longer than using it
@@ -203,7 +211,7 @@ class Watcher:
         self.recorded: list[RecordedPosition] = []
         self._table, self._origin, self._game = table, origin, game
         self._counts = Counter[int]()
-        self._hidden: Callable[[Any], Any] = load_workshop_part(game, "hidden", lambda state: None)
+        self._right: Callable[[Any, str], Any] = load_workshop_part(game, "right_answer", lambda state, node: None)
         questions = load_workshop_part(game, "Questions", None)
         player = (
             questions(table, rules, self._record_question)
@@ -212,36 +220,46 @@ class Watcher:
         )
         self.step: Callable[[], Any] = player.step  # plays one turn and returns its output
 
-    def _record_question(self, seat: int, position: Position) -> None:
+    def _record_question(self, seat: int, position: Any) -> None:
         origin, number = self._origin, self._counts[seat]
         self._counts[seat] += 1
         source = Provenance(origin.run, origin.seed, origin.deal, origin.game, seat, number)
-        self.recorded.append(RecordedPosition(self._game, position, source, self._hidden(self._table.state)))
+        right = self._right(self._table.state, position.node)
+        self.recorded.append(RecordedPosition(self._game, position, source, right))
 
 
 class _Moves:
     """The questions of a game in which every move answers one node."""
 
-    def __init__(self, table: Table, rules: Any, note: Callable[[int, Position], None], game: Game) -> None:
-        self._table, self._record_question = table, note
-        self._notebooks = [game.facts.Notebook(seat, rules) for seat in range(len(table.players))]
-        self._notify([table.state.start])
+    def __init__(self, table: Table, rules: Any, note: Callable[[int, Any], None], game: Game) -> None:
+        self._table, self._record_question, self._rules = table, note, rules
+        self._log, self._notebooks = table.keep_log(), list[Any]()
+        if hasattr(game.facts, "Notebook"):
+            self._notebooks = [game.facts.Notebook(seat, rules) for seat in range(len(table.players))]
+            self._notify(table.state.start)
 
     def step(self) -> Any:
         game = self._table.state
         seat, view = game.seat, game.view()
-        node, player, notebook = view.node, self._table.players[seat], self._notebooks[seat]
+        node, player = view.node, self._table.players[seat]
         if player is not None:
-            self._record_question(seat, notebook.position(node, view, player.cards))
-        output, events = step(self._table, announce=True)
-        notebook.note_answer(node, output)
-        self._notify(events)
+            log = self._log.of(seat)
+            position = (
+                self._notebooks[seat].position(node, view, player.cards)
+                if self._notebooks
+                else Position(self._rules, node, log)
+            )
+            self._record_question(seat, position)
+        output, events = step(self._table)
+        if self._notebooks:
+            self._notebooks[seat].note_answer(node, output)
+            self._notify(events)
         return output
 
     def _notify(self, events: Sequence[GameEvent]) -> None:
         for event in events:
             for seat, (notebook, player) in enumerate(zip(self._notebooks, self._table.players, strict=True)):
-                if player is not None and event.only in (None, seat):
+                if player is not None and not event.silent and event.only in (None, seat):
                     notebook.observe(event, player.cards)
 
 

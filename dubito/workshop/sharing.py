@@ -87,7 +87,8 @@ def check_handed_out(subject: Subject) -> Iterator[Flaw]:
 
 
 def _check_game(subject: Subject, state: Any, seats: int, outputs: list[Any], apart: int) -> Iterator[Flaw]:
-    yield from _find_owned(subject, state, "start", state.start)
+    for event in state.start:
+        yield from _find_owned(subject, state, "start", event)
     for place, output in enumerate(outputs):
         if place % apart == 0:
             view = state.view()

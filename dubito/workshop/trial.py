@@ -278,7 +278,7 @@ def tally_statements(answers: Sequence[Sequence[TrialAnswer]]) -> Tally:
     deals: defaultdict[object, list[tuple[int, Statement]]] = defaultdict(list)
     for number, each in enumerate(answers):
         for one in each:
-            truth = right_answer(one)
+            truth = one.recorded.right
             if one.stated is not None and truth is not None:
                 statement = Statement(one.stated.seat, one.stated.stated, one.stated.impossible, truth)
                 deals[one.recorded.deal].append((number, statement))
@@ -303,7 +303,7 @@ def _select_answers(node: str, answers: Sequence[TrialAnswer]) -> list[TrialAnsw
 def _score_row(node: str, answers: Sequence[TrialAnswer], price: Price | None) -> ScoreRow:
     answered = [one for one in answers if one.answer is not None]
     causes = Counter(one.cause for one in answers)
-    with_truth = [(one, truth) for one in answered if (truth := right_answer(one)) is not None]
+    with_truth = [(one, truth) for one in answered if (truth := one.recorded.right) is not None]
     all_usages = [[usage for usage in one.usages if usage] for one in answers if one.usages and None not in one.usages]
     return ScoreRow(
         node,
@@ -321,11 +321,6 @@ def _score_row(node: str, answers: Sequence[TrialAnswer], price: Price | None) -
         else None,
         1000 * mean(sum(map(price.cost, usages)) for usages in all_usages) if all_usages and price else None,
     )
-
-
-def right_answer(one: TrialAnswer) -> Any:
-    right, hidden = load_workshop_part(one.recorded.game, "right_answer", None), one.recorded.hidden
-    return None if right is None or hidden is None else right(one.recorded.position, hidden)
 
 
 def _clustered_share(counted: Iterable[tuple[object, bool]]) -> Rate:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.stats.rates import Rate, paired_difference
-from dubito.workshop.trial import ScoreRow, TrialAnswer, right_answer
+from dubito.workshop.trial import ScoreRow, TrialAnswer
 
 _EXPECTATION: Final = re.compile(r"\s*([a-z_]+)\s*(>=|<=)\s*([0-9]+(?:\.[0-9]+)?)\s*")
 _MEASURES: Final[Mapping[str, Callable[[ScoreRow], float | None]]] = {  # rates in percent, tokens of a decision
@@ -92,7 +92,7 @@ def compare_rights(one: Sequence[TrialAnswer], other: Sequence[TrialAnswer]) -> 
     """
     deals: defaultdict[object, list[int]] = defaultdict(list)
     for a, b in zip(one, other, strict=True):
-        right: Any = right_answer(a)
+        right: Any = a.recorded.right
         if right is not None and None not in (a.answer, b.answer):
             deals[a.recorded.deal].append((a.answer == right) - (b.answer == right))
     if not deals:

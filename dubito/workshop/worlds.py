@@ -13,6 +13,8 @@ from typing import Any, Final, NamedTuple
 
 from dubito.errors import IllegalOutput, UsageError
 from dubito.game import Bool, Cards, Choice, GameEvent
+from dubito.game.events import EVERYTHING
+from dubito.game.log import Log, Position
 from dubito.game.streams import DealStreams
 from dubito.game.words import Line, Words, load_words
 from dubito.workshop.plain_data import list_leaves, public_attributes, to_plain
@@ -76,7 +78,8 @@ class SeatWorld:
     seats: int
     seat: int
     state: Any
-    notebook: Any
+    notebook: Any  # None in games whose positions are logs
+    log: Log
     chance: _ChangedRandom
     teller: Any = None  # according to the game's words
     lines: list[Line] = field(default_factory=list)  # lines about the last move
@@ -93,13 +96,15 @@ class SeatWorld:
 
     def apply(self, output: Any) -> list[GameEvent]:
         mover, copy = self.state.seat, self.state.copy_of(output)
-        events = [*self.state.apply(copy)]
+        events = [*self.state.apply(copy, EVERYTHING)]
         if self.teller is not None:
-            self.lines = [*self.teller.describe_move(mover, copy, events)]
+            shown = [event for event in events if not event.silent]
+            self.lines = [*self.teller.describe_move(mover, copy, shown)]
         return events
 
     def observe(self, events: Sequence[GameEvent]) -> list[Any]:
         """Return the events that the seat observes, as plain data."""
+        self.log.add(events)
         observed = [event for event in events if event.only in (None, self.seat)]
         if self.notebook is not None:
             for event in observed:
@@ -111,9 +116,10 @@ class SeatWorld:
 
     def position(self) -> Any:
         """Return the position at the seat's move, or None if the game has no facts."""
-        if self.notebook is None:
-            return None
         view = self.state.view()
+        if self.notebook is None:
+            game = self.subject.game
+            return Position(game.rules(), view.node, self.log.of(self.seat)) if game.events and not game.walk else None
         return self.notebook.position(view.node, view, self.cards(self.seat))
 
     def public_words(self) -> dict[str, Any]:
@@ -151,10 +157,12 @@ def build_world(subject: Subject, deal: int, seats: int, seat: int, draw: int) -
     """Deal a game with a different value for one draw, unless `draw` is -1."""
     game, chance = subject.game, _ChangedRandom(DealStreams(0, deal).deck(), draw)
     state = game.deal(game.rules(), seats, chance)
-    notebook = game.facts.Notebook(seat, game.rules()) if game.module("facts") and not game.walk else None
+    facts: Any = game.module("facts")
+    keeps = facts and not game.walk and not game.events
+    notebook = facts.Notebook(seat, game.rules()) if keeps else None
     words = own_words(subject)
     teller = words.Teller(state, "seat {}".format) if words else None
-    return SeatWorld(subject, seats, seat, state, notebook, chance, teller)
+    return SeatWorld(subject, seats, seat, state, notebook, Log(), chance, teller)
 
 
 def build_pair(subject: Subject, deal: tuple[int, int], variant: Variant) -> tuple[SeatWorld, SeatWorld]:

@@ -12,6 +12,7 @@ import pytest
 
 from dubito.game.find import find_game
 from dubito.llm.prompts import load_prompt
+from dubito.workshop.recordings import dump_recorded, load_recorded
 from tests.cli.kit import REPO, Shell
 from tests.llm.kit import rows
 
@@ -49,7 +50,7 @@ def test_models_play_it_and_the_run_verifies(shell: Shell) -> None:
 def test_messages_are_data_in_a_prompt() -> None:
     game = find_game("outsider", Path.cwd())
     position: Any = replace(game.facts.example_position("vote"), said=(HOSTILE, "It flies.", "Hm."))
-    read = game.facts.from_json(game.facts.to_json(position))
+    read = load_recorded(game, dump_recorded(game, position))
     lines = str(load_prompt("plain", Path.cwd(), game).render(read)).splitlines()
     assert [line for line in lines if line.startswith("legal: ")] == ["legal: seat 1 | seat 2"]
     first, *_ = said = [line for line in lines if line.startswith("seat ")]

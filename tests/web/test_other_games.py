@@ -15,7 +15,7 @@ from dubito.cli.opponents import load_family
 from dubito.game.find import find_bots
 from dubito.games.bs.engine import State
 from dubito.games.bs.game import GAME
-from dubito.games.bs.witness import BSRules
+from dubito.games.bs.knowledge import BSRules
 from dubito.show.person import Sitting, seat_person, set_up
 from dubito.web.tables import frame_in_words
 from tests.chromium import Chrome

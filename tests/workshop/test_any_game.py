@@ -10,7 +10,14 @@ from dubito.errors import UsageError
 from dubito.game.find import find_game
 from dubito.llm.prompts import game_of_folder
 from dubito.workshop.checks import prompt_checks
-from dubito.workshop.recordings import RecordedPosition, parse_position, read_folder, sample_games, write_files
+from dubito.workshop.recordings import (
+    RecordedPosition,
+    dump_recorded,
+    parse_position,
+    read_folder,
+    sample_games,
+    write_files,
+)
 from tests.cli.kit import Shell
 from tests.llm.test_any_game import GAME, HOME, NODES
 
@@ -53,8 +60,8 @@ def test_every_move_of_a_sample_game_is_a_question() -> None:
 def test_position_keeps_its_source() -> None:
     for one in questions():
         assert parse_position(one.text, GAME) == one
-        assert json.loads(one.text)["hidden"].keys() == {"source"}
-    assert parse_position(GAME.facts.to_json(questions()[3].position), GAME) == RecordedPosition(
+        assert json.loads(one.text)["hidden"].keys() == {"right", "source"}
+    assert parse_position(dump_recorded(GAME, questions()[3].position), GAME) == RecordedPosition(
         GAME, questions()[3].position
     )
 
@@ -62,7 +69,7 @@ def test_position_keeps_its_source() -> None:
 @pytest.mark.parametrize(
     ("hidden", "words"),
     [
-        ([], "hidden: must be a JSON object"),
+        ([], "hidden: "),
         ({}, "hidden.source: "),
         ({"hands": []}, "hidden.hands: "),
         ({"source": {"seat": 1}}, "hidden.source: the position belongs to seat 0"),

@@ -17,7 +17,6 @@ from dubito.games.dubito.bot import NODES, FiveNodes, PlayerAI
 from dubito.games.dubito.cards import TurnData, TurnOutput
 from dubito.games.dubito.engine import Rules, State, deal_hands, deal_table, is_honest
 from dubito.games.dubito.game import GAME
-from dubito.games.dubito.workshop import Hidden
 from dubito.llm.budget import Caps
 from dubito.llm.decide import Decider, Journal
 from dubito.llm.prompts import Prompt
@@ -119,9 +118,8 @@ def test_a_watched_question_is_the_players_with_the_engines_truth(rules: Rules, 
         assert [one.position for one in watcher.recorded[before:]] == player.asked
         for one in watcher.recorded[before:]:
             dishonest = not is_honest(game.board[-game.n_cards_played :], game.number)
-            hands = tuple(tuple(sorted(hand.cards)) for hand in game.hands)
             source = Provenance("a run", 3, size, 8, game.seat, decisions[game.seat])
-            assert one.hidden == Hidden(hands, tuple(game.board), dishonest if game.number else None)
+            assert one.right == (dishonest if one.position.node == "C" else None)
             assert one.source == source
             decisions[game.seat] += 1
         game.apply(move)

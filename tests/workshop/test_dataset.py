@@ -52,7 +52,7 @@ def test_decision_is_next_to_its_request_and_reply(shell: Shell) -> None:
     for row in decisions:
         facts = json.loads(row["facts"])
         assert (facts["seat"], facts["node"], row["deal"]) == (row["seat"], row["node"], row["game"] // 2)
-        assert json.loads(row["truth"])["hands"][row["seat"]]
+        assert (row["truth"] is None) == (row["node"] != "C")
         if row["outcome"].startswith("model"):
             assert json.loads(row["reply"])["answer"] is json.loads(row["answer"])
         if row["player"] == "one":

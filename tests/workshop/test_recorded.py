@@ -22,22 +22,13 @@ def test_a_position_without_hidden_truth_is_read_too() -> None:
 
 
 DAMAGES: list[tuple[Damage, str]] = [
-    (lambda hidden: hidden.pop("board"), "hidden.board: Field required"),
+    (lambda hidden: hidden.pop("source"), "hidden.source: Field required"),
     (lambda hidden: hidden.update(winner=1), "hidden.winner: Unexpected keyword argument"),
-    (lambda hidden: hidden["hands"][0].append(14), "hidden.hands.0."),
-    (lambda hidden: hidden["hands"].append([]), "hidden.hands: their number differs from the number of players"),
-    (lambda hidden: hidden["hands"][hidden["source"]["seat"]].pop(), "does not have the position's hand"),
     (
         lambda hidden: hidden["source"].update(seat=hidden["source"]["seat"] + 1),
         "hidden.source: the position belongs to",
     ),
     (lambda hidden: hidden["source"].update(deal=-1), "hidden.source.deal: Input should be greater"),
-    (lambda hidden: hidden["board"].append(1), "hidden.board: has a different number of cards"),
-    (
-        lambda hidden: hidden.update(dishonest=not hidden["dishonest"]),
-        "hidden.dishonest: does not match the cards on the board",
-    ),
-    (lambda hidden: hidden.update(dishonest=None), "hidden.dishonest: does not match the cards on the board"),
 ]
 
 

@@ -23,8 +23,8 @@ def make_answer(
 
 
 def truth(one: RecordedPosition) -> bool:
-    assert one.hidden is not None
-    return bool(one.hidden.dishonest)
+    assert one.right is not None
+    return bool(one.right)
 
 
 def test_rates_are_correct_and_clustered_by_deal() -> None:

@@ -170,7 +170,7 @@ def test_a_template_that_fails_is_found_before_anything_is_asked(tmp_path: Path)
 
 
 def test_positions_without_truth_are_asked_with_draws_of_their_own(tmp_path: Path) -> None:
-    bare = {name: replace(one, hidden=None) for name, one in FOUND.items()}
+    bare = {name: replace(one, right=None) for name, one in FOUND.items()}
     trial = run_trial(tmp_path, entry(model="house-random"), found=bare)
     assert len(set(answers(trial.answers[0]))) == 2
     draws = rows(tmp_path / "trial", "SELECT count(DISTINCT draw) FROM attempts")

@@ -1,7 +1,8 @@
 """BS's cards, hands and events.
 
-The engine uses `Hand`; bots get a `HandView` of their hand as `self.cards`. Events do not show who made an accusation
-or what was played. Players infer this from the sizes of hands and pile.
+The engine uses `Hand`; bots get a `HandView` of their hand as `self.cards`. The events that bots observe do not show
+who accused or what was played: players infer it from the sizes of hands and pile. The silent events of a log say it,
+and contain the cards that each seat sees.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -135,12 +136,67 @@ class DealEvent(GameEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class HandEvent(GameEvent):
+    """The hand that a seat was dealt."""
+
+    silent = True
+
+    cards: tuple[Card, ...]
+    only: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PlayEvent(GameEvent):
     """A seat played cards face down, claimed to be of this number."""
 
     seat: int
     number: int
     n_cards: int
+
+
+@dataclass(frozen=True, slots=True)
+class CardsEvent(GameEvent):
+    """The cards of the last play, which only its player knows."""
+
+    silent = True
+
+    cards: tuple[Card, ...]
+    only: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AccuseEvent(GameEvent):
+    """The accusation that counted. If the play was a lie, its player picks up the pile, otherwise the accuser."""
+
+    silent = True
+
+    seat: int  # the accuser
+    mover: int
+    lie: bool
+
+    @property
+    def taker(self) -> int:
+        return self.mover if self.lie else self.seat
+
+
+@dataclass(frozen=True, slots=True)
+class TakeEvent(GameEvent):
+    """The pile that a seat picked up, from the bottom."""
+
+    silent = True
+
+    cards: tuple[Card, ...]
+    only: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoseEvent(GameEvent):
+    """The card that a right accuser lost to the new pile."""
+
+    silent = True
+
+    card: Card
+    only: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,3 +222,17 @@ class WinEvent(GameEvent):
     """A seat ran out of cards, and the game is over."""
 
     seat: int
+
+
+EVENTS: Final = (
+    DealEvent,
+    HandEvent,
+    PlayEvent,
+    CardsEvent,
+    AccuseEvent,
+    TakeEvent,
+    LoseEvent,
+    TurnEvent,
+    RoundEvent,
+    WinEvent,
+)

@@ -11,17 +11,23 @@ from typing import Any, Final
 
 from dubito.errors import IllegalOutput, UsageError
 from dubito.game import Ending, GameEvent
+from dubito.game.events import ANNOUNCED, AnswerEvent
 from dubito.game.streams import SeatStreams
 from dubito.games.bs.cards import (
     COPIES,
     DECK,
     NUMBERS,
+    AccuseEvent,
     Card,
+    CardsEvent,
     DealEvent,
     Hand,
+    HandEvent,
     HandView,
+    LoseEvent,
     PlayEvent,
     RoundEvent,
+    TakeEvent,
     TurnEvent,
     WinEvent,
 )
@@ -76,8 +82,9 @@ class State:
         return self._is_lie if self.public.node == "bs" else None
 
     @property
-    def start(self) -> GameEvent:
-        return DealEvent(tuple(self.public.hands))
+    def start(self) -> Sequence[GameEvent]:
+        hands = [HandEvent(tuple(hand.cards), only=seat) for seat, hand in enumerate(self.hands)]
+        return [DealEvent(tuple(self.public.hands)), *hands]
 
     def view(self) -> View:
         return self._views[self.seat]
@@ -85,7 +92,7 @@ class State:
     def cards(self, seat: int, streams: SeatStreams) -> HandView:
         return HandView(self.hands[seat])
 
-    def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
+    def apply(self, output: Any, announce: int = ANNOUNCED) -> Sequence[GameEvent]:
         """Play cards or answer whether to accuse, for the seat to move (see `dubito.game.State`)."""
         if self.over:
             raise IllegalOutput("the game is over")
@@ -103,10 +110,10 @@ class State:
         following = _ASKED_NEXT[public.mover][seat]
         if following is not None:
             self.seat = following
-            return ()
-        if self._accusers:
-            self._accuse()
-        return self._end_turn(announce)
+            return [AnswerEvent("bs", output, only=seat)] if announce > ANNOUNCED else ()
+        accusation = self._accuse(announce) if self._accusers else ()
+        ended = self._end_turn(announce)
+        return [AnswerEvent("bs", output, only=seat), *accusation, *ended] if announce > ANNOUNCED else ended
 
     def copy_of(self, output: bool | Sequence[Card]) -> bool | list[Card]:
         return output if isinstance(output, bool) else list(output)
@@ -128,7 +135,7 @@ class State:
         marks = [int(seat == self.winner) for seat in SEATS]
         return Ending(self.winner is None, (self.turns_played, rounds), marks, counts)
 
-    def _play(self, output: object, announce: bool) -> Sequence[GameEvent]:
+    def _play(self, output: object, announce: int) -> Sequence[GameEvent]:
         seat, public = self.seat, self.public
         hand = self.hands[seat]
         cards, bits = hand.chosen(output)
@@ -145,15 +152,20 @@ class State:
         counts.cards_played += n
         counts.lies += self._is_lie
         self.seat = 0 if seat else 1
+        if announce > ANNOUNCED:
+            return [PlayEvent(seat, public.number, n), CardsEvent(tuple(cards), only=seat)]
         return [PlayEvent(seat, public.number, n)] if announce else ()
 
-    def _accuse(self) -> None:
-        """Draw one of the accusers and resolve the accusation (B5)."""
+    def _accuse(self, announce: int) -> Sequence[GameEvent]:
+        """Draw one of the accusers, resolve the accusation (B5) and return its silent events."""
         accusers, mover, public = self._accusers, self.public.mover, self.public
         accuser = accusers[0] if len(accusers) == 1 else accusers[int(self._rng.random() * len(accusers))]
         accusers.clear()
         self.counts[accuser].accusations_drawn += 1
         loser = mover if self._is_lie else accuser
+        silent: list[GameEvent] = []
+        if announce > ANNOUNCED:
+            silent = [AccuseEvent(accuser, mover, self._is_lie), TakeEvent(tuple(self.pile.cards), only=loser)]
         self.hands[loser].take(self.pile)
         public.hands[loser] += public.pile
         public.pile = 0
@@ -161,11 +173,15 @@ class State:
             self.counts[mover].lies_accused += 1
             self.counts[accuser].accusations_right += 1
             hand = self.hands[accuser]
-            self.pile.add(*hand.pop(int(self._rng.random() * len(hand.cards))))
+            (lost,), bits = hand.pop(int(self._rng.random() * len(hand.cards)))
+            self.pile.add([lost], bits)
             public.hands[accuser] -= 1
             public.pile = 1
+            if announce > ANNOUNCED:
+                silent.append(LoseEvent(lost, only=accuser))
+        return silent
 
-    def _end_turn(self, announce: bool) -> Sequence[GameEvent]:
+    def _end_turn(self, announce: int) -> Sequence[GameEvent]:
         """Begin the next turn, or end the game if a hand is empty (B6) or `max_rounds` is reached (B2)."""
         public = self.public
         sizes = public.hands

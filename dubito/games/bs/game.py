@@ -21,16 +21,23 @@ from dubito.game import (
     make_missing_check,
 )
 from dubito.games.bs.bot import BSBot
-from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card, HandView
+from dubito.games.bs.cards import (
+    COPIES,
+    DECK,
+    EVENTS,
+    NUMBERS,
+    Card,
+    HandView,
+)
 from dubito.games.bs.engine import GAME_COUNTS, SEAT_COUNTS, State, deal
 from dubito.games.bs.table import SEATS
 
 if TYPE_CHECKING:
-    from dubito.games.bs.witness import BSRules
+    from dubito.games.bs.knowledge import BSRules
 
 
 def _rules(**settings: Any) -> "BSRules":
-    from dubito.games.bs.witness import BSRules  # imported late, so that listing bots or games does not load pydantic
+    from dubito.games.bs.knowledge import BSRules  # imported late, so that listing bots or games does not load pydantic
 
     return BSRules(**settings)
 
@@ -125,6 +132,7 @@ GAME = Game(
     base_path="dubito.games.bs.bot.BSBot",
     fallback="Hoarder",
     nodes=NODES,
+    events=EVENTS,
     results=RESULTS,
     deal=_deal,
     deal_to_json=lambda state: {"hands": [_places(hand.cards) for hand in state.hands]},

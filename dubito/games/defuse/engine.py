@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 
 from dubito.errors import IllegalOutput, describe_value, join_names
 from dubito.game import Ending, GameEvent
+from dubito.game.events import ANNOUNCED
 from dubito.game.streams import SeatStreams
 from dubito.games.defuse.events import (
     DealEvent,
@@ -114,8 +115,8 @@ class State:
         self._rng = rng
 
     @property
-    def start(self) -> GameEvent:
-        return DealEvent(tuple(sum(hand.values()) for hand in self.hands), len(self.pile))
+    def start(self) -> Sequence[GameEvent]:
+        return [DealEvent(tuple(sum(hand.values()) for hand in self.hands), len(self.pile))]
 
     def view(self) -> "View":
         return self._view
@@ -123,7 +124,7 @@ class State:
     def cards(self, seat: int, streams: SeatStreams) -> HandView:
         return HandView(self.hands[seat])  # this view does not draw from the streams
 
-    def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
+    def apply(self, output: Any, announce: int = ANNOUNCED) -> Sequence[GameEvent]:
         """Apply an action, or place the bomb (see `dubito.game.State`)."""
         if why := self.why_illegal(output):
             raise IllegalOutput(why)
@@ -194,7 +195,7 @@ class State:
             return f"the hand holds no {output} card"
         return None
 
-    def _draw(self, end: Literal["top", "bottom"], announce: bool) -> Sequence[GameEvent]:
+    def _draw(self, end: Literal["top", "bottom"], announce: int) -> Sequence[GameEvent]:
         seat = self.seat
         card = self.pile.pop(-1 if end == "top" else 0)
         if card != BOMB:
@@ -212,7 +213,7 @@ class State:
         self.node = "place"
         return [drawn, PlayEvent(seat, DEFUSE)] if announce else ()
 
-    def _place(self, place: int, announce: bool) -> Sequence[GameEvent]:
+    def _place(self, place: int, announce: int) -> Sequence[GameEvent]:
         seat = self.seat
         self.pile.insert(len(self.pile) - place, BOMB)
         self.node = "turn"

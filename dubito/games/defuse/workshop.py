@@ -16,7 +16,7 @@ def world_pairs() -> Iterator[tuple[Position, Position]]:
     for number in range(_GAMES):
         chance = Random(number)
         state, books = deal(chance), [Notebook(seat, None) for seat in (0, 1)]
-        events = [state.start]
+        events = [*state.start]
         while True:
             for seat, book in enumerate(books):
                 for event in events:

@@ -86,7 +86,7 @@ class World(NamedTuple):
         seat, hands = position.seat, [position.dealt, [DEFUSE, *self.hand]]
         state = State(hands if seat == 0 else hands[::-1], self.orders[-1][::-1], Random(0))
         book, cards = Notebook(seat, None), HandView(state.hands[seat])
-        book.observe(state.start, cards)
+        book.observe(state.start[0], cards)
         for place, act in enumerate(position.acts):
             events = state.apply(self.places[place] if act.act == "place" else act.act)
             state.pile[:] = self.orders.get(place, state.pile[::-1])[::-1]  # as shuffled

@@ -5,6 +5,7 @@ from typing import ClassVar, Final
 
 from dubito.errors import IllegalOutput
 from dubito.game import Player
+from dubito.game.events import Listener as Listener
 from dubito.game.native import Loose, mypyc_attr
 from dubito.games.dubito.cards import JOKER, MAX_PLAY, NUMBERS, HandView, TurnData, TurnOutput
 from dubito.games.dubito.engine import Rules
@@ -99,22 +100,14 @@ NODES: Final = {
 }
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Listener:
-    """Receives each question of a turn and its answer. Override the methods you need."""
-
-    def note_question(self, node: str) -> None:
-        """Handle a node that is about to be asked."""
-
-    def note_answer(self, node: str, answer: bool) -> None:
-        """Handle the answer to the last node."""
-
-
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 class FiveNodes(PlayerAI):
     """A player whose turns consist of the questions at nodes A-E. Bots subclass it as `bots.base.BotBase`."""
 
-    listeners: tuple[Listener, ...] = ()  # set on an instance to receive each question and answer
+    listeners: tuple[Listener, ...] = ()
+
+    def report_answers(self, listener: Listener) -> None:
+        self.listeners += (listener,)
 
     def play(self, p: TurnData) -> Loose[TurnOutput]:
         """Ask A and B, or C, D (if the number is held) and E (R24).

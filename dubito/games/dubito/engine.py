@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final, Literal, get_args
 
 from dubito.errors import IllegalOutput, UsageError
 from dubito.game import Ending, Habit, Lie, Measure, Player, Results
+from dubito.game.events import ANNOUNCED
 from dubito.game.native import Loose, mypyc_attr
 from dubito.game.streams import DealStreams, SeatStreams
 from dubito.game.table import Entrant, Table
@@ -315,9 +316,9 @@ class State:
         return TurnOutput(output.doubt, output.number, None if output.cards is None else list(output.cards))
 
     @property
-    def start(self) -> GameStartEvent:
+    def start(self) -> list[Event]:
         counts = CardList(len(hand.cards) for hand in self.hands)
-        return GameStartEvent(CardList(range(len(counts))), counts)
+        return [GameStartEvent(CardList(range(len(counts))), counts)]
 
     @property
     def turns_played(self) -> int:
@@ -349,7 +350,7 @@ class State:
         ]
         return Ending(self.capped, (self.turns, self.free_turns), [place or 0 for place in self.places], counts)
 
-    def apply(self, output: Loose[TurnOutput], announce: bool = True) -> list[Event]:
+    def apply(self, output: Loose[TurnOutput], announce: int = ANNOUNCED) -> list[Event]:
         """Apply the output of the seat to move and return the events that the table observes (R26).
 
         If `announce` is false, no events are built. An illegal output raises IllegalOutput and changes nothing.

@@ -37,7 +37,7 @@ class Questions:
         """Listen to a table's players before its game begins. `rules` are in the form that `Notebook` expects."""
         self._table = table
         self._seats = [_Seat(seat, rules, table, note) for seat in range(len(table.players))]
-        self._notify([table.state.start])
+        self._notify(table.state.start)
         for seat, player in zip(self._seats, table.players, strict=True):
             if isinstance(player, FiveNodes):
                 player.listeners += (seat,)

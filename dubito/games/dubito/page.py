@@ -59,7 +59,7 @@ class Frame:
 
 
 def first_frame(state: State, label: Label, me: int) -> Frame:
-    return next_frame(state, None, None, (), [to_second_person(sentence(state.start, label), SECOND_PERSON)], me)
+    return next_frame(state, None, None, (), [to_second_person(sentence(state.start[0], label), SECOND_PERSON)], me)
 
 
 def next_frame(

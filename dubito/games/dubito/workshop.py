@@ -1,11 +1,9 @@
 """Dubito for the prompt workshop (see `dubito/workshop/recordings.py`)."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
-from dubito.game.record import Strict
 from dubito.games.dubito.cards import TurnData
 from dubito.games.dubito.engine import Rules, State, last_play_is_dishonest
 from dubito.games.dubito.events import GameStartEvent
@@ -13,7 +11,6 @@ from dubito.games.dubito.facts import Questions as Questions
 from dubito.games.dubito.facts import sample_table
 from dubito.games.dubito.facts import sample_tables as sample_tables
 from dubito.games.dubito.knowledge import Position
-from dubito.games.dubito.record import Card
 from dubito.games.dubito.worlds import sample_world
 
 # Facts that a prompt may omit if it uses one of these instead.
@@ -99,38 +96,8 @@ def own_turn(position: Position) -> int:
 RIGHT: Final = "doubted bluffs and accepted honest plays (node C)"
 
 
-@dataclass(frozen=True, slots=True)
-class Hidden(Strict):
-    """What the engine knew when the node was asked."""
-
-    hands: tuple[tuple[Card, ...], ...]  # by seat, each sorted
-    board: tuple[Card, ...]  # the last play last
-    dishonest: bool | None  # whether the last play is dishonest; None if the board is empty
-
-
-def hidden(state: State) -> Hidden:
-    hands, board = tuple(tuple(sorted(hand.cards)) for hand in state.hands), tuple(state.board)
-    return Hidden(hands, board, last_play_is_dishonest(board, state.n_cards_played, state.number))
-
-
-def contradiction(position: Position, truth: Hidden) -> str | None:
-    """Return where a position contradicts its recorded truth, or None if it does not."""
-    turn, seat = position.turn, position.seat
-    start = position.events[0]
-    assert isinstance(start, GameStartEvent)  # from_json has already checked this
-    if len(truth.hands) != len(start.player_ids):
-        return "hands: their number differs from the number of players"
-    if truth.hands[seat] != tuple(sorted(position.hand)):
-        return f"hands: seat {seat} does not have the position's hand"
-    if len(truth.board) != turn.board_cards:
-        return "board: has a different number of cards from the position's board"
-    if truth.dishonest is not last_play_is_dishonest(truth.board, turn.n_cards_played, turn.current_number):
-        return "dishonest: does not match the cards on the board"
-    return None
-
-
-def right_answer(position: Position, truth: Hidden) -> bool | None:
-    return truth.dishonest if position.node == "C" else None
+def right_answer(state: State, node: str) -> bool | None:
+    return last_play_is_dishonest(state.board, state.n_cards_played, state.number) if node == "C" else None
 
 
 def world_pairs() -> Iterator[tuple[Position, Position]]:

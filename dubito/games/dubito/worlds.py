@@ -32,7 +32,7 @@ class World:
         """Return the position in this world. Raises IllegalOutput for an impossible move."""
         state = State(self.rules, [Hand(list(hand), self.rules.copies) for hand in self.hands])
         book, hand = Notebook(position.seat, self.rules), state.hands[position.seat].cards
-        book.observe(state.start, hand)
+        book.observe(state.start[0], hand)
         for move in self.moves:
             if state.seat == position.seat:
                 book.begin_turn(hand)

@@ -267,7 +267,7 @@ class Course:
     def finish_deal(self, engine: Any) -> None:
         """End the deal by showing each seat its hand."""
         self.engine = engine
-        self.log_events([engine.start])
+        self.log_events(engine.start)
         for seat in range(self.players):
             cards = tuple(self.hand(seat))
             self.note(f"hand {join_spaced(cards)}", ("hand", cards), seat)
@@ -284,7 +284,8 @@ class Course:
     def log_events(self, events: Sequence[GameEvent]) -> None:
         """Log the observed events."""
         for event in events:
-            self.note(self.describe_event(event), event, event.only)
+            if not event.silent:
+                self.note(self.describe_event(event), event, event.only)
 
     def describe_event(self, event: Any) -> str:
         """Describe an event briefly, by its sentence for people or its fields."""

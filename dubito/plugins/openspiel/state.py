@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from dubito.errors import IllegalOutput, RunStopped, describe_value, one_line
 from dubito.game import Ending, GameEvent
+from dubito.game.events import ANNOUNCED
 from dubito.game.streams import SeatStreams
 from dubito.plugins.openspiel.engine import return_range
 from dubito.plugins.openspiel.known_games import OwnWords, find_words
@@ -217,8 +218,8 @@ class State:
         return bool(self.state.is_terminal())
 
     @property
-    def start(self) -> GameEvent:
-        return DealEvent(len(self.moves))
+    def start(self) -> Sequence[GameEvent]:
+        return [DealEvent(len(self.moves))]
 
     def view(self) -> "View":
         if self._view is None:
@@ -228,7 +229,7 @@ class State:
     def cards(self, seat: int, streams: SeatStreams) -> "SeatView":
         return SeatView(self, seat)
 
-    def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
+    def apply(self, output: Any, announce: int = ANNOUNCED) -> Sequence[GameEvent]:
         """Apply an action by name (see `dubito.game.State`)."""
         view = self.view()
         if why := view.why_illegal(output):

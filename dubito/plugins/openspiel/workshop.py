@@ -76,7 +76,7 @@ class OpenSpielWorkshop:
     def events_at(self, steps: Sequence[int], seat: int) -> list[GameEvent]:
         """Return what a seat has observed after these steps, move by move."""
         game = State.after_steps(self.engine, [])
-        events: list[GameEvent] = [game.start]
+        events: list[GameEvent] = [*game.start]
         for step in steps:
             events += [event for event in game.take_step(step) if event.only in (None, seat)]
         return events

@@ -31,7 +31,7 @@ class View:
 class State:
     """A game between two moves."""
 
-    start = Start()
+    start = (Start(),)
 
     def __init__(self, rules: Any, seats: int, chance: Random) -> None:
         self.sides: list[str] = []

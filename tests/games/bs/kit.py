@@ -1,16 +1,20 @@
 """Helpers for BS tests: seated bots, whole games, and games with chosen hands."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from random import Random
 from typing import Any
 
 from dubito.game import GameEvent
+from dubito.game.events import EVERYTHING
+from dubito.game.log import Log, Position
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
 from dubito.games.bs.bot import BSBot
 from dubito.games.bs.cards import Card
 from dubito.games.bs.engine import State, deal
+from dubito.games.bs.facts import random_answer
+from dubito.games.bs.knowledge import BSRules
 from dubito.games.bs.table import PublicState
 
 Bot = type[BSBot]
@@ -40,6 +44,15 @@ def play_deal(
 
 def deal_game(seed: int = 0, max_rounds: int = 1000) -> State:
     return deal(max_rounds, Random(seed))
+
+
+def questions(deal: int) -> Iterator[tuple[State, Position[BSRules]]]:
+    """Yield the questions of a random game, each with the engine's state."""
+    game, chance = deal_game(deal), Random(deal)
+    log = Log(game.start)
+    while not game.over:
+        yield game, Position(BSRules(), game.public.node, log.of(game.seat))
+        log.add(game.apply(random_answer(game.view(), game.hands[game.seat].cards, chance), EVERYTHING))
 
 
 def with_hands(*numbers: list[int], max_rounds: int = 1000, seed: int = 0) -> State:

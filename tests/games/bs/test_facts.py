@@ -1,50 +1,31 @@
-"""Facts of BS are true, equal in indistinguishable worlds, and can be stored in files."""
+"""Facts of BS are true, and depend only on what the seat has seen."""
 
 import json
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 from random import Random
 from typing import Any
 
 import pytest
 
-from dubito.errors import UsageError
+from dubito.errors import IllegalOutput, UsageError
+from dubito.game.events import EVERYTHING
+from dubito.game.log import Log, Position, SeatLog
+from dubito.game.position_file import dump_position, load_position
+from dubito.games.bs.cards import DECK, Card, TurnEvent
 from dubito.games.bs.engine import State
-from dubito.games.bs.facts import (
-    Asked,
-    Notebook,
-    Position,
-    example_position,
-    facts,
-    from_json,
-    sample_game,
-    steady_facts,
-    to_json,
-)
+from dubito.games.bs.facts import example_position, facts, random_answer, steady_facts
+from dubito.games.bs.game import GAME
+from dubito.games.bs.knowledge import BSRules, Knowledge
 from dubito.games.bs.table import SEATS
-from dubito.games.bs.witness import BSRules, Witness
-from dubito.games.bs.workshop import world_pairs
-from dubito.games.bs.worlds import World
-from tests.games.bs.kit import with_hands
+from tests.games.bs.kit import deal_game, questions, with_hands
 
 DEALS = range(3)
 
 
-def games() -> Iterator[tuple[State, Asked]]:
-    """Yield the questions of some games, each with the engine's state."""
+def games() -> Iterator[tuple[State, Position[BSRules]]]:
     for deal in DEALS:
-        questions = sample_questions(deal)
-        world, _ = questions[0]
-        game = State(world.hands, world.rules.max_rounds, Random(world.deal))
-        for _, asked in questions:
-            yield game, asked
-            game.apply(asked.output)
-
-
-@cache
-def sample_questions(deal: int) -> list[tuple[World, Asked]]:
-    return [*sample_game(deal)]
+        yield from questions(deal)
 
 
 def numbers(cards: Any) -> list[int]:
@@ -52,8 +33,8 @@ def numbers(cards: Any) -> list[int]:
 
 
 def test_facts_match_the_engine() -> None:
-    for game, asked in games():
-        told, seat = facts(asked.position), asked.position.seat
+    for game, position in games():
+        told, seat = facts(position), position.seat
         public = game.public
         assert (told["node"], told["mover"], told["number"]) == (public.node, public.mover, public.number)
         assert (told["pile"], told["hands"], told["round"]) == (public.pile, list(public.hands), public.round)
@@ -69,16 +50,17 @@ def test_facts_match_the_engine() -> None:
 def test_certain_cards_are_really_held() -> None:
     """The facts must also contain certain cards now and then, or the test would prove nothing."""
     certain, sure, own = 0, 0, 0
-    for game, asked in games():
-        witness, told = Witness(asked.position), facts(asked.position)
+    for game, position in games():
+        told = facts(position)
+        known = position.known(Knowledge)
         for other in SEATS:
             real = Counter(numbers(game.hands[other].cards))
             for number in range(13):
-                assert witness.count_known_cards(other, number) <= real[number]
-                certain += witness.count_known_cards(other, number)
+                assert known.count_known_cards(other, number) <= real[number]
+                certain += known.count_known_cards(other, number)
         in_pile = Counter(numbers(game.pile.cards))
-        assert Counter(witness.own_pile_cards()) <= in_pile
-        own += len(witness.own_pile_cards())
+        assert Counter(known.own_pile_cards()) <= in_pile
+        own += len(known.own_pile_cards())
         if told["sure_lie"]:
             assert game._is_lie
             sure += 1
@@ -88,9 +70,9 @@ def test_certain_cards_are_really_held() -> None:
     assert sure > 5
 
 
-def test_sizes_reveal_accuser_and_lie() -> None:
-    for game, asked in games():
-        records = Witness(asked.position).records
+def test_records_match_the_engine() -> None:
+    for game, position in games():
+        records = position.known(Knowledge).records
         counts = game.counts
         assert [record.plays for record in records] == [count.plays for count in counts]
         assert [record.lies for record in records] == [count.lies_accused for count in counts]
@@ -99,27 +81,46 @@ def test_sizes_reveal_accuser_and_lie() -> None:
         assert [record.right + record.wrong for record in records] == drawn
 
 
-def test_indistinguishable_worlds_have_the_same_facts() -> None:
+def exchange_cards(hands: list[list[Card]], moves: list[Any], pair: list[Card]) -> tuple[list[list[Card]], list[Any]]:
+    """Return the game in which two cards have changed places."""
+    places = dict(zip(pair, pair[::-1], strict=True))
+    hands = [[places.get(card, card) for card in hand] for hand in hands]
+    return hands, [move if isinstance(move, bool) else [places.get(card, card) for card in move] for move in moves]
+
+
+def log_of(deal: int, hands: list[list[Card]], moves: list[Any], seat: int) -> tuple[State, SeatLog]:
+    state = State(hands, 1000, Random(deal))
+    log = Log(state.start)
+    for move in moves:
+        log.add(state.apply(move, EVERYTHING))
+    return state, log.of(seat)
+
+
+def test_seat_has_the_same_hand_and_view_in_games_with_the_same_log() -> None:
+    """Two cards that the seat has not seen change places."""
     found = 0
-    for here, there in world_pairs():
-        assert (facts(here), to_json(here)) == (facts(there), to_json(there))
-        found += 1
-    assert found > 100
+    for deal in DEALS:
+        chance, moves = Random(deal), list[Any]()
+        hands = [[*hand.cards] for hand in deal_game(deal).hands]
+        game = State(hands, 1000, Random(deal))
+        while not game.over and len(moves) < 120:
+            seat = game.seat
+            here, log = log_of(deal, hands, moves, seat)
+            try:
+                there, other = log_of(deal, *exchange_cards(hands, moves, chance.sample(DECK, 2)), seat)
+            except IllegalOutput:
+                other = SeatLog(seat)
+            if log == other:
+                found += [hand.cards for hand in here.hands] != [hand.cards for hand in there.hands]
+                assert here.hands[seat].cards == there.hands[seat].cards
+                assert (here.seat, vars_of(here.view())) == (there.seat, vars_of(there.view()))
+            moves.append(random_answer(game.view(), game.hands[seat].cards, chance))
+            game.apply(moves[-1])
+    assert found > 30
 
 
-def test_facts_do_not_depend_on_unseen_cards() -> None:
-    """Seats 1 to 3 hold and play different cards, and nobody looks at them."""
-    worlds = []
-    for hands in (([2] * 4, [3] * 4, [4] * 4), ([3] * 4, [4] * 4, [2] * 4)):
-        game = with_hands([0, 0, 1, 5], *hands)
-        books = [Notebook(seat, BSRules()) for seat in SEATS]
-        books[0].observe(game.start, game.hands[0].cards)
-        for output in (game.hands[0].cards[:1], False, False, False, game.hands[1].cards[:2], False):
-            for event in game.apply(output):
-                books[0].observe(event, game.hands[0].cards)
-        assert game.seat == 2
-        worlds.append(books[0]._turns)
-    assert worlds[0] == worlds[1]
+def vars_of(view: Any) -> list[Any]:
+    return [getattr(view, name) for name in ("node", "number", "mover", "n_cards", "pile", "hands", "round")]
 
 
 def told_of(game: State, seat: int, *moves: Any) -> list[str]:
@@ -128,16 +129,10 @@ def told_of(game: State, seat: int, *moves: Any) -> list[str]:
 
 def facts_of(game: State, seat: int, *moves: Any) -> dict[str, Any]:
     """Return the facts of a seat after these moves."""
-    book, dealt = Notebook(seat, BSRules()), [len(hand.cards) for hand in game.hands]
-    book.observe(game.start, game.hands[seat].cards)
+    log = Log(game.start)
     for move in moves:
-        if game.seat == seat:
-            book.note_answer(game.view().node, move)
-        for event in game.apply(move):
-            book.observe(event, game.hands[seat].cards)
-    position = book.position(game.view().node, game.view(), game.hands[seat].cards)
-    assert len(set(dealt)) == 1
-    return facts(position)
+        log.add(game.apply(move, EVERYTHING))
+    return facts(Position(BSRules(), game.public.node, log.of(seat)))
 
 
 HANDS = [[n] * 4 + [n + 4] * 4 + [n + 8] * 4 + [12] for n in range(4)]
@@ -205,17 +200,19 @@ def test_picked_up_pile_reveals_earlier_lies() -> None:
 
 def test_a_history_only_grows_from_question_to_question() -> None:
     last: dict[int, tuple[list[str], int]] = {}
-    for _, asked in sample_questions(0):
-        told = facts(asked.position)
-        before, moves = last.get(asked.position.seat, ([], 0))
+    for _, position in games():
+        if len(position.log) == 2:
+            last.clear()  # a new game
+        told = facts(position)
+        before, moves = last.get(position.seat, ([], 0))
         assert told["history"][: len(before)] == before
         assert len(told["own_moves"]) == moves, "each question follows one more move"
         assert all(told["history"][place].startswith("You ") for place in told["own_moves"])
-        last[asked.position.seat] = (told["history"], moves + 1)
+        last[position.seat] = (told["history"], moves + 1)
 
 
 def test_steady_facts_and_keys_do_not_change() -> None:
-    positions = [asked.position for _, asked in sample_questions(0) if asked.position.seat == 2]
+    positions = [position for _, position in games() if position.seat == 2]
     first = facts(positions[0])
     for position in positions:
         told = facts(position)
@@ -224,68 +221,59 @@ def test_steady_facts_and_keys_do_not_change() -> None:
         json.dumps(told)
 
 
-def test_turn_answered_by_a_substitute_can_be_stored() -> None:
-    position = example_position("cards")
-    turns = [turn for turn in position.turns if turn.answer is not None]
-    text = to_json(position).replace('"answer": false', '"answer": null')
-    assert len(turns) > 3
-    assert len(facts(from_json(text))["own_moves"]) < len(facts(position)["own_moves"])
+def test_position_is_read_as_it_was_written() -> None:
+    for node in ("cards", "bs"):
+        position = example_position(node)
+        read = load_position(GAME, dump_position(GAME, position))
+        assert read == position
+        assert facts(read) == facts(position)
 
 
-def broken(change: Any, node: str = "bs") -> str:
+def broken(change: Any) -> str:
     """Return the error message for the example after this change."""
-    plain = json.loads(to_json(example_position(node)))
+    plain = json.loads(dump_position(GAME, example_position("bs")))
     change(plain)
     with pytest.raises(UsageError) as error:
-        from_json(json.dumps(plain))
+        load_position(GAME, json.dumps(plain))
     assert "\n" not in str(error.value)
     return str(error.value).removeprefix("this is not a position: ")
-
-
-def own_turn(plain: dict[str, Any], **what: Any) -> None:
-    next(turn for turn in plain["turns"] if turn["cards"]).update(what)
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda p: p.pop("dealt"), "dealt: Field required"),
-        (lambda p: p.update(format="dubito position 1"), "format: Input should be 'bs position 1'"),
+        (lambda p: p.pop("log"), "log: Field required"),
+        (lambda p: p.update(format="dubito position 2"), "format: it is 'dubito position 2', not 'bs position 2'"),
         (lambda p: p.update(seat=4), "seat: seats are 0 to 3"),
-        (
-            lambda p: p.update(node="cards"),
-            "turns: the last turn must be unfinished at node bs and finished at node cards",
-        ),
-        (lambda p: p.update(rules={"max_rounds": 4}), "turns: the game had already ended after max_rounds"),
-        (lambda p: p["dealt"].pop(), "dealt: must contain 13 cards, at most 4 of each number"),
-        (lambda p: p["turns"].pop(), "turns: the last turn must be unfinished at node bs and finished at node cards"),
-        (lambda p: p["turns"][1].update(n_cards=14), "turns.1: n_cards: seat 1 holds 13"),
-        (lambda p: p["turns"][0].update(pile=7), "turns.0: no turn can end with these sizes"),
-        (lambda p: p["turns"][0].update(hands=[]), "turns.0: pile and hands: set both for a finished turn"),
-        (lambda p: p["turns"][3].update(pile=None), "turns: only the last turn may lack pile and hands"),
-        (
-            lambda p: p["turns"][-1].update(answer=True),
-            "turns.19: answer: must be empty because the position asks for it",
-        ),
-        (lambda p: p["turns"][1].update(cards=[1]), "turns.1: cards: list all cards that seat 0 played"),
-        (lambda p: own_turn(p, answer=True), "turns.0: answer: a seat is not asked about its own play"),
-        (lambda p: p["turns"][1].update(taken=[1, 2]), "turns.1: taken: must be the pile if seat 0 picks it up"),
-        (lambda p: p["turns"][1].update(lost=1), "turns.1: lost: must be the card drawn from seat 0"),
+        (lambda p: p.update(node="C"), "bs has no node 'C'"),
+        (lambda p: p.update(rules={"max_rounds": 0}), "max_rounds: Input should be greater than or equal to 1"),
+        (lambda p: p["log"][0].update(event="Deal"), "log.0: event: 'Deal' is not an event of bs"),
+        (lambda p: p["log"][0].update(hands="13"), "log.0.hands: Input should be a valid array"),
+        (lambda p: p["log"][1].update(only=3), "log: it contains an event that seat 0 does not see"),
+        (lambda p: p["log"].clear(), "log: no game has this log"),
     ],
 )
 def test_impossible_position_is_refused(change: Any, said: str) -> None:
     assert broken(change).startswith(said)
 
 
+def test_file_of_an_earlier_version_is_refused() -> None:
+    assert "position was written by another version of Dubito" in broken(lambda p: p.update(format="bs position 1"))
+
+
 def test_invalid_json_is_refused() -> None:
     with pytest.raises(UsageError, match=r"^this is not a position: the file: it is not JSON "):
-        from_json("{")
+        load_position(GAME, "{")
 
 
-def test_sizes_that_contradict_the_own_answer_are_refused() -> None:
-    position = example_position("cards")
-    place = next(n for n, turn in enumerate(position.turns) if turn.answer is False)
-    assert isinstance(position, Position)
-    assert broken(lambda p: p["turns"][place].update(answer=True), "cards") in (
-        f"turns.{place}: answer: does not match the sizes",
-    )
+def test_log_does_not_change_when_the_game_goes_on() -> None:
+    game = deal_game(0)
+    log = Log(game.start)
+    before = log.of(1)
+    for output in (game.hands[0].cards[:1], False, False, False):
+        log.add(game.apply(output, EVERYTHING))
+    assert [type(event).__name__ for event in before] == ["DealEvent", "HandEvent"]
+    assert before.fold(Knowledge, BSRules()).turns == 0
+    assert before.latest().fold(Knowledge, BSRules()).turns == 1
+    assert before.fold(Knowledge, BSRules()).turns == 0
+    assert isinstance(before.latest()[-1], TurnEvent)

@@ -14,10 +14,9 @@ from dubito.experiment.models import open_pipeline
 from dubito.experiment.resolve import CallOptions, find_fallback
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
-from dubito.games.bs.facts import sample_game
 from dubito.games.bs.fake_models import MODELS
 from dubito.games.bs.game import GAME
-from dubito.games.bs.witness import BSRules
+from dubito.games.bs.knowledge import BSRules
 from dubito.house.core import random_answer
 from dubito.llm.answers import build_form
 from dubito.llm.cache import ReplyCache
@@ -27,6 +26,7 @@ from dubito.llm.settings import build_settings
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.experiment.kit import REPO
+from tests.games.bs.kit import questions
 from tests.games.bs.models import both, experiment, ran, registry, short
 from tests.llm.kit import Incoming, NoWait, Server, respond
 
@@ -127,9 +127,9 @@ def test_the_house_plays_bs_without_a_fallback(tmp_path: Path) -> None:
 def test_house_careful_plays_honestly_and_accuses_lies() -> None:
     careful = MODELS["house-careful"]
     lies = honest = 0
-    for _, asked in sample_game(2):
-        told = GAME.facts.facts(asked.position)
-        answer = careful(PLAIN.render(asked.position).user, Random(0))["answer"]
+    for _, position in questions(2):
+        told = GAME.facts.facts(position)
+        answer = careful(PLAIN.render(position).user, Random(0))["answer"]
         if told["node"] == "bs":
             assert answer is (told["sure_lie"] or told["mover_wins"])
         elif told["held_of_number"]:
@@ -145,8 +145,8 @@ def test_house_careful_plays_honestly_and_accuses_lies() -> None:
 def test_house_random_is_legal_at_every_node() -> None:
     schemas = {node.name: build_form(("answer",), node).schema for node in GAME.nodes}
     chance = Random(1)
-    for _, asked in sample_game(3):
-        position = asked.position
+    for _, position in questions(3):
+        position = position
         opinion = random_answer(schemas[position.node], PLAIN.render(position).user, chance)
         assert opinion.understood
         if position.node == "cards":

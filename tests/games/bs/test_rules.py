@@ -30,7 +30,7 @@ def test_hands_are_blocks_of_thirteen_cards() -> None:
     deck = list(DECK)
     Random(7).shuffle(deck)
     assert [hand.cards for hand in game.hands] == [deck[:13], deck[13:26], deck[26:39], deck[39:]]
-    assert game.start == DealEvent((13, 13, 13, 13))
+    assert game.start[0] == DealEvent((13, 13, 13, 13))
 
 
 def test_bs_is_played_by_four() -> None:

@@ -11,7 +11,7 @@ from dubito.errors import IllegalOutput, UsageError
 from dubito.games.bs.cards import Card, HandView
 from dubito.games.bs.engine import State
 from dubito.games.bs.game import GAME
-from dubito.games.bs.witness import BSRules
+from dubito.games.bs.knowledge import BSRules
 from tests.games.bs.kit import deal_game, turn, with_hands
 
 

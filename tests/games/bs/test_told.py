@@ -7,7 +7,7 @@ import pytest
 
 from dubito.game.words import ME, Line, load_words, seat_label, to_second_person
 from dubito.games.bs.game import GAME
-from dubito.games.bs.witness import BSRules
+from dubito.games.bs.knowledge import BSRules
 from dubito.games.bs.words import (
     FACES,
     OBJECTIVE,
@@ -91,7 +91,7 @@ def test_narrated_sizes_and_truth_match_the_game() -> None:
 def test_person_is_addressed_as_you() -> None:
     game = with_hands([0], [1, 4], [2], [3])
     label, to_me = lambda seat: ME if seat == 0 else f"Bot{seat}", load_words(GAME).address_person
-    assert to_me(sentence(game.start, label)) == (
+    assert to_me(sentence(game.start[0], label)) == (
         "The cards are dealt: you hold 1, Bot1 holds 2, Bot2 holds 1, Bot3 holds 1."
     )
     assert describe_view(game, 0, label) == [

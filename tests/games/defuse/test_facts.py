@@ -26,7 +26,7 @@ class Watched:
     def __init__(self, game: State) -> None:
         self.game = game
         self.books = [Notebook(seat, NoRules()) for seat in (0, 1)]
-        self.send_events([game.start])
+        self.send_events([*game.start])
 
     def send_events(self, events: list[GameEvent]) -> None:
         for event in events:

@@ -1,6 +1,7 @@
 """Prompts for OpenSpiel's games reveal nothing hidden, and are the same from a file."""
 
 from itertools import islice
+from typing import Any
 
 import pytest
 
@@ -31,6 +32,8 @@ def test_indistinguishable_worlds_give_the_same_prompt(name: str) -> None:
 
 
 def test_a_position_of_another_game_is_refused() -> None:
+    one: Any
+    other: Any
     one, other = (find_game(f"openspiel:{name}", REPO).facts for name in ("kuhn_poker", "leduc_poker"))
     with pytest.raises(UsageError, match="it is openspiel:kuhn_poker, not openspiel:leduc_poker"):
         other.from_json(one.to_json(one.example_position("act")))
@@ -47,7 +50,8 @@ def test_history_only_grows(name: str) -> None:
     bot = registry.find("UniformRandom").cls
     streams = DealStreams(5, 0)
     table = Table(game.deal(game.rules(), 2, streams.deck()), [Entrant("one", bot), Entrant("two", bot)], streams)
-    notebooks = [game.facts.Notebook(seat, game.rules()) for seat in (0, 1)]
+    facts: Any = game.facts
+    notebooks = [facts.Notebook(seat, game.rules()) for seat in (0, 1)]
     told: dict[int, tuple[str, ...]] = {}
     while not table.state.over and table.state.turns_played < 40:
         seat, view = table.state.seat, table.state.view()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dubito.workshop.recordings import dump_recorded, load_recorded
 from tests.cli.kit import Shell
 from tests.plugins.openspiel.policy.test_command import nash_conv_of
 
@@ -117,7 +118,7 @@ def test_model_is_asked_the_questions_of_a_game() -> None:
     game = small(max_turns=3)
     for state in Tree(game.engine).states[::7]:
         position = game.position(GAME, state)
-        assert GAME.facts.from_json(GAME.facts.to_json(position)) == position
+        assert load_recorded(GAME, dump_recorded(GAME, position)) == position
         assert state.string.endswith(
             "".join(f"; {node} {'yes' if yes else 'no'}" for node, yes in position.answers.items())
         )

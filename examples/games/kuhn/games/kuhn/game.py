@@ -46,7 +46,7 @@ class KuhnState:
     def __init__(self, cards: Sequence[int]) -> None:
         self.dealt = tuple(cards)  # a card for each seat: 0 the jack, 2 the king
         self.acts: list[str] = []
-        self.start = DealEvent()
+        self.start = [DealEvent()]
 
     @property
     def seat(self) -> int:

@@ -66,7 +66,7 @@ class State:
     def __init__(self, seats: int, chance: Random) -> None:
         self.topic = chance.choice([*TOPICS])
         self.word, self.outsider = chance.choice(TOPICS[self.topic]), chance.randrange(seats)
-        self.seats, self.turns_played, self.start = seats, 0, DealEvent(self.topic)
+        self.seats, self.turns_played, self.start = seats, 0, [DealEvent(self.topic)]
         self.said: list[str] = []
         self.votes: list[int] = []
 

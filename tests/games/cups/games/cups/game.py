@@ -64,7 +64,7 @@ class State:
         self.dice = [self._roll(chance) for _ in range(seats)]
         self.dealt = [*self.dice]
         self.rolls = [0] * seats
-        self.start = DealEvent(seats)
+        self.start = [DealEvent(seats)]
         self.max_turns, self.turns_played = max_turns, 0
         self.caller: int | None = None
         self._chance = chance

@@ -66,7 +66,7 @@ class State:
         self.deck = list(deck)
         self.hands = [[self.deck.pop() for _ in range(3)] for _ in range(seats)]
         self.stacks: list[list[int]] = [[] for _ in range(seats)]
-        self.start, self.dealt = DealEvent(), tuple(deck)
+        self.start, self.dealt = [DealEvent()], tuple(deck)
         self.turns_played = 0
 
     @property

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from dubito.errors import IllegalOutput
 from dubito.game import Bool, Cards, Choice, Ending, GameEvent, Node, Whole
+from dubito.game.events import ANNOUNCED
 from dubito.game.streams import SeatStreams
 
 HINTS: Final = ("high", "low", "none")
@@ -90,8 +91,8 @@ class State:
         return self.turns_played == self._turns
 
     @property
-    def start(self) -> GameEvent:
-        return Begun()
+    def start(self) -> list[GameEvent]:
+        return [Begun()]
 
     def view(self) -> Seen:
         return Seen(NODES[len(self.moves) % len(NODES)].name, self.hands[self.seat], self.seat in self._said_none)
@@ -99,7 +100,7 @@ class State:
     def cards(self, seat: int, streams: SeatStreams) -> tuple[int, ...]:
         return self.hands[seat]
 
-    def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
+    def apply(self, output: Any, announce: int = ANNOUNCED) -> Sequence[GameEvent]:
         view = self.view()
         if why := view.why_illegal(output):
             raise IllegalOutput(why)

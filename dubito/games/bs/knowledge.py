@@ -1,0 +1,220 @@
+"""What one BS seat knows: the public state, its own cards, and which cards must lie where.
+
+A card is only listed as held by another seat if this is certain, not if it may have been played since.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field
+
+from dubito.files import CheckedModel
+from dubito.game.events import AnswerEvent
+from dubito.game.words import pluralize
+from dubito.games.bs.cards import (
+    NUMBERS,
+    AccuseEvent,
+    CardsEvent,
+    DealEvent,
+    HandEvent,
+    LoseEvent,
+    PlayEvent,
+    TakeEvent,
+    TurnEvent,
+)
+from dubito.games.bs.table import SEATS
+
+
+class BSRules(CheckedModel):
+    """The rules that a config can change."""
+
+    max_rounds: int = Field(
+        default=1000, ge=1, description="Rounds after which the game ends without a winner."
+    )  # (B2)
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """Cards that were added to the pile together."""
+
+    seat: int  # the seat they came from
+    number: int | None  # claimed number; None for a card drawn from an accuser
+    n_cards: int
+    cards: tuple[int, ...] = ()  # empty if unknown to the seat
+
+    def __str__(self) -> str:
+        how = "drawn" if self.number is None else f"as {self.number}s"
+        return f"{numbers(sorted(self.cards))} of seat {self.seat} ({how})"
+
+
+def numbers(cards: Iterable[int]) -> str:
+    return " ".join(map(str, cards)) or "none"
+
+
+@dataclass(slots=True)
+class SeatHistory:
+    """What everyone has seen a seat do."""
+
+    plays: int = 0
+    lies: int = 0  # accused plays that were lies
+    honest: int = 0  # accused plays that were honest
+    right: int = 0  # own accusations that counted
+    wrong: int = 0
+
+
+class Knowledge:
+    """A fold over the log of a seat (see `dubito.game.log`)."""
+
+    def __init__(self, rules: Any, seat: int) -> None:
+        self.seat = seat
+        self.hand = Counter[int]()
+        self.hands: list[int] = []  # sizes
+        self.turns = 0  # finished turns
+        self.play: PlayEvent | None = None  # the play in question
+        self.pile: list[Laid] = []  # from bottom to top
+        self.records = [SeatHistory() for _ in SEATS]
+        self.known = [Counter[int]() for _ in SEATS]  # cards that other seats are known to have picked up
+        self.put_down = [0] * len(SEATS)  # number of cards played since, which may include these
+        self.history: list[str] = []
+        self.own_moves: list[int] = []  # indices of own plays and answers in the history
+        self._accusation: AccuseEvent | None = None  # of this turn
+        self._taken: Sequence[Laid] = ()  # the pile that the seat picked up in this turn
+
+    @property
+    def number(self) -> int:
+        return self.turns % NUMBERS
+
+    @property
+    def mover(self) -> int:
+        return self.turns % len(SEATS)
+
+    @property
+    def pile_size(self) -> int:
+        return sum(laid.n_cards for laid in self.pile)
+
+    def count_known_cards(self, seat: int, number: int) -> int:
+        return max(0, self.known[seat][number] - self.put_down[seat])
+
+    def own_pile_cards(self) -> list[int]:
+        return sorted(card for laid in self.pile for card in laid.cards)
+
+    def count_located(self, number: int) -> int:
+        """Count the cards of this number that the seat can locate.
+
+        These are in its hand, among its own cards on the pile, or certainly in other hands.
+        """
+        others = sum(self.count_known_cards(seat, number) for seat in SEATS)
+        return self.hand[number] + self.own_pile_cards().count(number) + others
+
+    def see(self, event: Any) -> None:
+        match event:
+            case DealEvent(hands):
+                self.hands = [*hands]
+            case HandEvent(cards):
+                self.hand = Counter(card.number for card in cards)
+                dealt = numbers(sorted(self.hand.elements()))
+                self.history.append(f"Every seat is dealt {len(cards)} cards. Yours: {dealt}.")
+            case PlayEvent():
+                self._see_play(event)
+            case CardsEvent(cards):
+                self._see_own_cards(event, sorted(card.number for card in cards))
+            case AnswerEvent(_, answer):
+                self._tell_own("You accuse." if answer else "You do not accuse.")
+            case AccuseEvent():
+                self._accusation = event
+                if event.taker != self.seat:  # otherwise the seat sees the pile first
+                    self._settle(event)
+            case TakeEvent(cards):
+                assert self._accusation is not None
+                self.pile = [*_split(self.pile, [card.number for card in cards])]
+                self._taken = self.pile
+                self._settle(self._accusation)
+            case LoseEvent(card):
+                self.hand -= Counter([card.number])
+                self.pile[-1] = Laid(self.seat, None, 1, (card.number,))
+            case TurnEvent():
+                self._end_turn(event)
+
+    def _see_play(self, event: PlayEvent) -> None:
+        self.play, self._accusation, self._taken = event, None, ()
+        self.records[event.seat].plays += 1
+        self.hands[event.seat] -= event.n_cards
+        self._lay(Laid(event.seat, event.number, event.n_cards))
+        if event.seat != self.seat:
+            self.history.append(f"seat {event.seat} plays {pluralize(event.n_cards)} as {event.number}s.")
+
+    def _see_own_cards(self, event: CardsEvent, cards: Sequence[int]) -> None:
+        claimed = self.number
+        self.hand -= Counter(cards)
+        self.pile[-1] = Laid(self.seat, claimed, len(cards), tuple(cards))
+        kind = "honest" if {*cards} == {claimed} else "a lie"
+        self._tell_own(f"You play {pluralize(len(cards))} as {claimed}s: {numbers(cards)}, {kind}.")
+
+    def _tell_own(self, line: str) -> None:
+        self.own_moves.append(len(self.history))
+        self.history.append(line)
+
+    def _lay(self, laid: Laid) -> None:
+        self.pile.append(laid)
+        if self.known[laid.seat]:
+            self.put_down[laid.seat] += laid.n_cards
+
+    def _settle(self, event: AccuseEvent) -> None:
+        """Settle an accusation: update the records and the known cards, and begin a new pile."""
+        mover, accuser, taker = self.records[event.mover], self.records[event.seat], event.taker
+        if event.lie:
+            mover.lies += 1
+            accuser.right += 1
+        else:
+            mover.honest += 1
+            accuser.wrong += 1
+            play = self.pile[-1]
+            self.pile[-1] = Laid(play.seat, play.number, play.n_cards, (self.number,) * play.n_cards)
+        for laid in self.pile:
+            if laid.seat == taker:
+                self.put_down[taker] = max(0, self.put_down[taker] - laid.n_cards)
+            elif laid.cards:
+                self.known[laid.seat] -= Counter(laid.cards)  # Counter subtraction drops counts below 0
+                self.put_down[laid.seat] = max(0, self.put_down[laid.seat] - laid.n_cards)
+        if taker == self.seat:
+            self.hand.update(card for laid in self.pile for card in laid.cards)
+        else:
+            self.known[taker].update(card for laid in self.pile if laid.seat != taker for card in laid.cards)
+        self.pile = []
+        self._forget()
+        if event.lie:
+            self._lay(Laid(event.seat, None, 1))
+
+    def _forget(self) -> None:
+        """Forget what was known about a hand of which nothing is certain any more."""
+        for seat in SEATS:
+            if self.put_down[seat] >= max(self.known[seat].values(), default=0):
+                self.known[seat].clear()
+                self.put_down[seat] = 0
+
+    def _end_turn(self, event: TurnEvent) -> None:
+        self.hands = [*event.hands]
+        accusation = self._accusation
+        ended = f"Nobody accuses: {pluralize(event.pile)} on the pile."
+        self.history.append(ended if accusation is None else self._describe_accusation(accusation))
+        self.turns += 1
+        self.play = None
+
+    def _describe_accusation(self, event: AccuseEvent) -> str:
+        own, taken = self.seat, ", ".join(map(str, self._taken))
+        who = f"seat {event.seat} accuses" if event.seat != own else "Your accusation counts"
+        take = f"you pick up the pile: {taken}" if taken else f"seat {event.taker} picks up the pile"
+        if not event.lie:
+            return f"{who}: it was honest; {take}."
+        lost = f"a card of seat {event.seat}" if event.seat != own else f"your {self.pile[0].cards[0]}"
+        return f"{who}: it was a lie; {take}; {lost} is the new pile."
+
+
+def _split(pile: Sequence[Laid], cards: Sequence[int]) -> Iterator[Laid]:
+    """Assign the shown cards to the plays on the pile."""
+    start = 0
+    for laid in pile:
+        yield Laid(laid.seat, laid.number, laid.n_cards, tuple(cards[start : start + laid.n_cards]))
+        start += laid.n_cards
