@@ -13,7 +13,7 @@ from dubito.cli.output import PlainVoice, Voice, note, say
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.files import write_whole
 from dubito.game import Game
-from dubito.game.record import Forfeit, load_records
+from dubito.game.record import Forfeit, GameRecord, Records
 from dubito.game.words import describe_forfeit, describe_question, describe_start, load_words
 from dubito.show.opponents import Thought
 from dubito.show.session import Moment, Session
@@ -114,10 +114,10 @@ def check_save(path: Path | None) -> None:
         raise UsageError(f"cannot save {one_line(str(path))}: {one_line(reason)}")
 
 
-def save_record(path: Path, game: Game, record: Any) -> None:
+def save_record(path: Path, game: Game, record: GameRecord) -> None:
     """Write a game's record and print its path; raises RunStopped."""
     try:
-        write_whole(path, load_records(game).dump(record))
+        write_whole(path, Records(game).dump(record))
     except RunStopped as error:
         raise RunStopped(f"the game is over, but {error}") from None
     say(f"record: {path}")

@@ -20,7 +20,7 @@ from dubito.experiment.stored import Run
 from dubito.experiment.workers import default_workers
 from dubito.files import read_text
 from dubito.game.find import DUBITO, find_game
-from dubito.game.record import load_records, read_game_name
+from dubito.game.record import Records, read_game_name
 from dubito.game.words import labels, seat_label
 from dubito.llm.recording import Differs
 from dubito.llm.request import AttemptFailed, Place, Reply
@@ -114,7 +114,7 @@ def _show_game(run: Run, wanted: int, show_hands: bool) -> int:
 def _replay_record(file: Path) -> int:
     text = read_text(file)
     game = find_game(read_game_name(text, DUBITO), Path.cwd())
-    records = load_records(game)
+    records = Records(game)
     record = records.load(text)
     for recorded, replayed in zip_longest(record.story, records.replay(record)):
         if recorded != replayed:

@@ -99,17 +99,6 @@ def _json(value: Any) -> str:
     return json.dumps(asdict(value) if is_dataclass(value) else value, ensure_ascii=False)  # type: ignore[arg-type]
 
 
-def format_record(record: Any, lists: Collection[str]) -> str:
-    """Format a record as JSON with these keys last.
-
-    Records without model calls have no `number`.
-    """
-    content = {each.name: getattr(record, each.name) for each in fields(record)}
-    if record.number is None:
-        del content["number"]
-    return format_lines(dict(sorted(content.items(), key=lambda item: (item[0] in lists, item[0]))), lists)
-
-
 P = TypeVar("P")
 
 
@@ -210,7 +199,7 @@ class Recorder:
 
     def record(
         self, state: State, players: Sequence[str], seed: Seed | None, deal: int, number: int | None = None
-    ) -> Any:
+    ) -> GameRecord:
         """Return the record of the finished game.
 
         If models played, `number` is the game's number in the folder's `run.db`.
@@ -220,24 +209,23 @@ class Recorder:
         return GameRecord(name, list(players), rules, seed, deal, dealt, self.outputs, story, number, format=FORMAT)
 
 
-class Records:
-    """Creates, writes and reads records in a format that works for every game.
+_LISTS: Final = ("outputs", "story")  # keys of records with a line per item
 
-    A game can replace this class with a `record` module that has the same functions. Its records need a `story`.
-    """
+
+class Records:
+    """Writes, reads and replays the records of a game."""
 
     def __init__(self, game: Game) -> None:
         self._game = game
 
-    def recorder(self, state: State, rules: Mapping[str, Any]) -> Recorder:
-        """Return a recorder for a newly dealt game."""
-        return Recorder(self._game, state, rules)
+    def dump(self, record: GameRecord) -> str:
+        """Return the record as the text of a file. Records without model calls have no `number`."""
+        content = {each.name: getattr(record, each.name) for each in fields(record)}
+        if record.number is None:
+            del content["number"]
+        return format_lines(dict(sorted(content.items(), key=lambda item: (item[0] in _LISTS, item[0]))), _LISTS)
 
-    def dump(self, record: Any) -> str:
-        """Return the record as the text of a file."""
-        return format_record(record, {"outputs", "story"})
-
-    def load(self, text: str) -> Any:
+    def load(self, text: str) -> GameRecord:
         """Parse a record. Raises UsageError if it is invalid."""
         try:
             record = _format().validate_json(text)
@@ -249,13 +237,13 @@ class Records:
             raise UsageError(f"this is not a game record: {describe_fault(error)}") from None
         return record
 
-    def replay(self, record: Any) -> Iterator[str]:
+    def replay(self, record: GameRecord) -> Iterator[str]:
         """Replay the record and yield its story line by line.
 
         If the rules refuse an output, the last line reports it.
         """
         state, outputs = self.deal_record(record)
-        recorder, yielded = self.recorder(state, record.rules), 0
+        recorder, yielded = Recorder(self._game, state, record.rules), 0
         for output in outputs:
             turn = state.turns_played + 1
             try:
@@ -267,7 +255,7 @@ class Records:
             yielded = len(recorder.story)
         yield from recorder.end() if state.over else ["The outputs end before the game is over."]
 
-    def deal_record(self, record: Any) -> tuple[Any, Iterator[Any]]:
+    def deal_record(self, record: GameRecord) -> tuple[Any, Iterator[Any]]:
         """Return the dealt game and its outputs.
 
         Raises UsageError if the seed is missing or deals other cards than recorded.
@@ -280,11 +268,6 @@ class Records:
         if game.deal_to_json(state) != record.dealt:
             raise UsageError("the record's cards do not match its seed, so it was modified or is damaged")
         return state, (output_of(game, output) for output in record.outputs)
-
-
-def load_records(game: Game) -> Records:
-    module = game.module("record")
-    return Records(game) if module is None else cast(Records, module)
 
 
 def output_of(game: Game, stored: Any) -> Any:

@@ -1,6 +1,5 @@
 """Texts for a shared game: a headline, a line to copy, and an invitation to play the deal."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +7,7 @@ from urllib.parse import urlencode
 
 from dubito.errors import DubitoError, join_names
 from dubito.game import Game
-from dubito.game.record import load_records
+from dubito.game.record import GameRecord, Records
 from dubito.game.words import labels, load_words, to_third_person
 from dubito.report.highlights import opening
 from dubito.report.render import embed_json
@@ -30,7 +29,7 @@ class Sender:
     line: str  # to copy
 
 
-def describe_sender(game: Game, record: Any, told: Mapping[str, Any], person: str) -> Sender:
+def describe_sender(game: Game, record: GameRecord, told: Mapping[str, Any], person: str) -> Sender:
     """Describe a game to readers from the view of its human player, or the winner if no human played.
 
     `person` is the human player's name.
@@ -56,8 +55,8 @@ def describe_sender(game: Game, record: Any, told: Mapping[str, Any], person: st
     return Sender(f"{person} {how}", moment, opens, f"I {how} against {rivals}.")
 
 
-def _review(game: Game, record: Any, me: int) -> LieReview:
-    state, outputs = load_records(game).deal_record(record)
+def _review(game: Game, record: GameRecord, me: int) -> LieReview:
+    state, outputs = Records(game).deal_record(record)
     return review_lies(game, state, outputs, me, labels(record.players, me))
 
 
@@ -70,11 +69,10 @@ class Invitation:
     replaced: Sequence[str]  # players that readers do not have and that a hand-written bot replaces
 
 
-def invite(game: Game, record: Any, kinds: Sequence[str | None], seat: int) -> Invitation | None:
+def invite(game: Game, record: GameRecord, kinds: Sequence[str | None], seat: int) -> Invitation | None:
     """Return the invitation to take a seat in the game, or None if its deal is unknown."""
     if record.seed is None:
         return None
-    rules = json.loads(load_records(game).dump(record))["rules"]
     usual = load_words(game).BOTS or [game.fallback]
     bots, replaced = [], []
     for place, (name, kind) in enumerate(zip(record.players, kinds, strict=True)):
@@ -82,7 +80,7 @@ def invite(game: Game, record: Any, kinds: Sequence[str | None], seat: int) -> I
             bots.append(name if kind == "hand-written" else usual[place % len(usual)])
             replaced += [name] if kind != "hand-written" else []
     try:
-        setup = Setup(bots, seat, record.seed, record.deal, rules, game.name)
+        setup = Setup(bots, seat, record.seed, record.deal, record.rules, game.name)
         command = setup.replay_command(game)
     except DubitoError:
         return None

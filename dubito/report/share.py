@@ -16,7 +16,7 @@ from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.stored import Run
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots, find_game
-from dubito.game.record import load_records, read_game_name
+from dubito.game.record import GameRecord, Records, read_game_name
 from dubito.game.words import A_PERSON, load_words
 from dubito.llm.settings import HOUSE
 from dubito.report.games import GameChoice, ShownGames
@@ -45,7 +45,7 @@ _SHARE_RUN: Final = "share its run with `dubito report --site`"
 _SEND_FILE: Final = "send the file itself; `dubito web` shows it under Saved games"
 
 
-def saved_record(path: Path) -> tuple[Game, Any]:
+def saved_record(path: Path) -> tuple[Game, GameRecord]:
     """Load a record and its game from a file. Raises UsageError."""
     try:
         if path.stat().st_size > _MAX_FILE_BYTES:
@@ -54,7 +54,7 @@ def saved_record(path: Path) -> tuple[Game, Any]:
     except (OSError, UnicodeDecodeError):
         raise UsageError("this file cannot be read") from None
     game = find_game(read_game_name(text, DUBITO), Path.cwd())
-    return game, load_records(game).load(text)
+    return game, Records(game).load(text)
 
 
 def page_of_file(path: Path, address: str, file_name: str) -> GamePage:
@@ -71,11 +71,11 @@ def page_of_file(path: Path, address: str, file_name: str) -> GamePage:
 
 
 def _story_and_warnings(
-    game: Game, record: Any, path: Path, for_others: bool = False, person: str = ""
+    game: Game, record: GameRecord, path: Path, for_others: bool = False, person: str = ""
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the viewer's data including model calls, and warnings about the file."""
     story = story_of_record(game, record, for_others, person)
-    warnings = [] if list(load_records(game).replay(record)) == record.story else [_CHANGED]
+    warnings = [] if list(Records(game).replay(record)) == record.story else [_CHANGED]
     model_data: dict[str, Any] = {"decisions": [], "pieces": [], "shared": []}
     if record.number is not None:
         try:
@@ -87,8 +87,8 @@ def _story_and_warnings(
     return story | model_data, warnings
 
 
-def _short_deal(game: Game, record: Any) -> str:
-    rules = game.rules(**record.rules) if isinstance(record.rules, dict) else record.rules
+def _short_deal(game: Game, record: GameRecord) -> str:
+    rules = game.rules(**record.rules)
     return game_in_short(game, rules, record.deal, record.seed)
 
 
@@ -136,7 +136,7 @@ def _kinds(game: Game, story: Mapping[str, Any], players: Sequence[str]) -> list
 
 
 def _shared(
-    game: Game, record: Any, story: Mapping[str, Any], about: str, warnings: Sequence[str], person: str = ""
+    game: Game, record: GameRecord, story: Mapping[str, Any], about: str, warnings: Sequence[str], person: str = ""
 ) -> SharedGame:
     me = story.get("me")
     sender = describe_sender(game, record, story, person or A_PERSON)
@@ -147,7 +147,7 @@ def _shared(
         GamePage("game.html", title, about, sent, "", warnings),
         load_words(game).LEAD,
         _short_deal(game, record),
-        load_records(game).dump(record),
+        Records(game).dump(record),
         "" if me is None else story["names"][me],
         sender.line,
         invite(game, record, kinds, _seat_to_offer(kinds) if me is None else me),

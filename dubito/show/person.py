@@ -17,7 +17,7 @@ from dubito.files import describe_fault
 from dubito.game import Game, Player
 from dubito.game.find import DUBITO
 from dubito.game.packages import games_path_words
-from dubito.game.record import Strict, output_of
+from dubito.game.record import GameRecord, Strict, output_of
 from dubito.game.seeds import Seed
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
@@ -223,7 +223,7 @@ class Sitting(Session):
         outputs = [output_of(self.game, kept) for kept in self.outputs]
         return review_lies(self.game, state, outputs, self.me, self.label)
 
-    def make_record(self) -> Any:
+    def make_record(self) -> GameRecord:
         setup, number = self.setup, self.number or None
         return self.record(setup.players, setup.seed, setup.deal, number)
 

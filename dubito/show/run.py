@@ -15,7 +15,7 @@ from dubito.experiment.counts import count_games, finished_games
 from dubito.experiment.replay import LieCounts, check_replayable, count_lies, rebuild_table
 from dubito.experiment.stop import describe_standing, pair_standings
 from dubito.experiment.stored import Run, read_run
-from dubito.game.record import output_of
+from dubito.game.record import GameRecord, output_of
 from dubito.game.streams import DealStreams
 from dubito.game.words import labels
 from dubito.show.session import Session, session_of_outputs, table_moves
@@ -56,7 +56,7 @@ class ReplayedGames:
         won = winners(results, outcome.buckets(results), outcome.counts)
         return whole | {"winners": won, "kinds": [self.source.kinds[name] for name in names]}
 
-    def record(self, game: int, max_moves: int) -> Any:
+    def record(self, game: int, max_moves: int) -> GameRecord | None:
         """Return the game's record, or None if it has more than `max_moves` moves.
 
         Raises CannotShowGame if it cannot be repeated.

@@ -11,7 +11,7 @@ from dubito.errors import BotError, UsageError
 from dubito.game import Game, PlayerKind
 from dubito.game.bot_deadline import limit_bot_time
 from dubito.game.find import Registry
-from dubito.game.record import Forfeit, load_records, make_move
+from dubito.game.record import Forfeit, GameRecord, Recorder, Records, make_move
 from dubito.game.seeds import Seed
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, GameCode, Table, step
@@ -62,12 +62,12 @@ class Session(Iterator[Moment]):
             game, table.number if table else 0, table.deal if table else 0
         )
         self.code.state = state
-        self._recorder: Any = None
+        self._recorder: Recorder | None = None
         if rules is not None:
             self.start_recording(rules)
 
     def start_recording(self, rules: Mapping[str, Any]) -> None:
-        self._recorder = load_records(self.game).recorder(self.state, rules)
+        self._recorder = Recorder(self.game, self.state, rules)
 
     @property
     def over(self) -> bool:
@@ -96,7 +96,7 @@ class Session(Iterator[Moment]):
             self.outputs.append(asdict(output) if forfeit else self.game.output_to_json(output))
         return moment
 
-    def record(self, players: Sequence[str], seed: Seed | None, deal: int, number: int | None) -> Any:
+    def record(self, players: Sequence[str], seed: Seed | None, deal: int, number: int | None) -> GameRecord:
         assert self._recorder is not None
         return self._recorder.record(self.state, players, seed, deal, number)
 
@@ -117,8 +117,8 @@ def session_of_outputs(game: Game, state: Any, outputs: Iterable[Any], label: La
     return Session(game, state, label, moves.__next__)
 
 
-def session_of_record(game: Game, record: Any, label: Label) -> Session:
-    state, outputs = load_records(game).deal_record(record)
+def session_of_record(game: Game, record: GameRecord, label: Label) -> Session:
+    state, outputs = Records(game).deal_record(record)
     return session_of_outputs(game, state, outputs, label)
 
 
@@ -230,5 +230,5 @@ class BotsGame:
             ]
         return entrants, services
 
-    def record(self, played: Session) -> Any:
+    def record(self, played: Session) -> GameRecord:
         return played.record(self.names, self.seed, self.deal, self.number)

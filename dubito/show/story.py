@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, join_names
 from dubito.game import FALLBACK_OUTCOME, Ending, Game, Results
-from dubito.game.record import Forfeit, require_whole_game
+from dubito.game.record import Forfeit, GameRecord, require_whole_game
 from dubito.game.seeds import Seed
 from dubito.game.words import (
     A_PERSON,
@@ -104,7 +104,7 @@ def describe_results(results: Results, ending: Ending | Outcome, names: Sequence
     return f"{', '.join(f'{join_names(who)}: {how}' for how, who in by_result.items())}; {pluralize(turns, 'turn')}."
 
 
-def story_of_record(game: Game, record: Any, for_others: bool = False, person: str = "") -> dict[str, Any]:
+def story_of_record(game: Game, record: GameRecord, for_others: bool = False, person: str = "") -> dict[str, Any]:
     """Return the viewer's data for a saved game, addressed to its person `me`.
 
     If `for_others` is set, the text is written for readers who were not at the table, uses the person's name if given,

@@ -26,7 +26,7 @@ from dubito.errors import DubitoError, IllegalOutput, RunStopped, UsageError, on
 from dubito.files import describe_fault, write_whole
 from dubito.game import Bool, Cards, Choice, Game, PlayerKind, Text
 from dubito.game.find import DUBITO
-from dubito.game.record import Strict, load_records
+from dubito.game.record import Records, Strict
 from dubito.game.seeds import TEXT_PATTERN
 from dubito.game.words import Option, Panel, describe_answers, list_faces, list_options, name_seats
 from dubito.show.lie_review import LieReview
@@ -571,7 +571,7 @@ class Tables:
             if sitting.state.over:
                 made = datetime.fromtimestamp(kept.made, UTC)
                 record = f"{made:{TIME_FORMAT}}-{path.stem[:6]}"
-                write_whole(self.folder / f"{record}.json", load_records(sitting.game).dump(sitting.make_record()))
+                write_whole(self.folder / f"{record}.json", Records(sitting.game).dump(sitting.make_record()))
             live.kept = replace(kept, outputs=list(sitting.outputs), record=record)
             text = json.dumps(asdict(live.kept))
             write_whole(path, text)

@@ -24,7 +24,7 @@ from dubito.errors import BotError, DubitoError, IllegalOutput, UsageError, one_
 from dubito.game import Choice, Game, GameEvent, Player, Text
 from dubito.game.flaws import find_ending_flaws, find_position_flaws
 from dubito.game.packages import games_path
-from dubito.game.record import load_records, require_whole_game
+from dubito.game.record import Records, require_whole_game
 from dubito.game.words import load_words
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.show.session import Session, session_of_record, table_moves
@@ -272,7 +272,7 @@ def _to_json(value: Any) -> str | None:
 
 def _check_saved_games(subject: Subject) -> Iterator[Flaw]:
     """Check that a saved game can be replayed."""
-    records, rules = load_records(subject.game), subject.game.rules().model_dump()
+    records, rules = Records(subject.game), subject.game.rules().model_dump()
     for deal, seats in subject.deals[::DEALS_PER_SIZE]:
         table = subject.table(deal, seats)
         names = [entrant.name for entrant in table.entrants]

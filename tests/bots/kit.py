@@ -17,7 +17,7 @@ from dubito.games.dubito.bot import PlayerAI
 from dubito.games.dubito.cards import Hand, HandView, PlayerData, TurnData
 from dubito.games.dubito.engine import Rules, State, deal_table
 from dubito.games.dubito.events import CardList
-from dubito.games.dubito.record import ending, sentence
+from dubito.games.dubito.sentences import ending, sentence
 
 REPO = Path(dubito.__file__).resolve().parent.parent
 REGISTRY = find_bots(REPO)

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dubito.game.find import find_bots
+from dubito.game.record import GameRecord, Recorder, Records
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, step
 from dubito.games.dubito.engine import Rules, deal_table
-from dubito.games.dubito.record import GameRecord, Recorder, dump
+from dubito.games.dubito.game import GAME
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+RECORDS = Records(GAME)
 FOLDER = ROOT / "tests" / "data" / "golden"
 
 
@@ -69,7 +71,7 @@ def play(golden: Golden) -> GameRecord:
     """Play the game from its seed and return its record."""
     streams = DealStreams(golden.seed, golden.deal)
     table = deal_table(entrants(golden), golden.rules, streams, deal=golden.deal)
-    recorder, turn = Recorder(table.state), 0
+    recorder, turn = Recorder(GAME, table.state, golden.rules.stored_form()), 0
     while not table.state.over:
         turn += 1
         recorder.add(turn, *step(table, announce=True))
@@ -79,5 +81,5 @@ def play(golden: Golden) -> GameRecord:
 if __name__ == "__main__":
     FOLDER.mkdir(parents=True, exist_ok=True)
     for each in GAMES:
-        each.file.write_text(dump(play(each)), encoding="utf-8")
+        each.file.write_text(RECORDS.dump(play(each)), encoding="utf-8")
         print(f"written: {each.file.relative_to(ROOT)}")

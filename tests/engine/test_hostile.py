@@ -8,11 +8,12 @@ import pytest
 
 from bots.base import BotBase
 from dubito.errors import BotError, RunStopped
+from dubito.game.record import Recorder
 from dubito.game.table import Entrant, step
 from dubito.games.dubito.bot import PlayerAI
 from dubito.games.dubito.cards import TurnData, TurnOutput
 from dubito.games.dubito.events import CardsPlayedEvent, Event
-from dubito.games.dubito.record import Recorder
+from dubito.games.dubito.game import GAME
 from tests.engine.helpers import position, run, script, scripted, snapshot, table
 
 HANDS = "A2/34/56"
@@ -250,7 +251,7 @@ def test_r13_bot_cannot_change_the_game_through_its_view() -> None:
 
 def test_r13_a_bot_that_changes_its_output_leaves_the_record() -> None:
     game = position("A2/34/56")
-    recorder = Recorder(game)
+    recorder = Recorder(GAME, game, game.rules.stored_form())
     played, events = step(table(game, Meddling), announce=True)
     recorder.add(1, played, events)
-    assert recorder.outputs[0].cards == game.board
+    assert recorder.outputs[0][2] == game.board

@@ -2,15 +2,13 @@
 
 import json
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from dubito.errors import UsageError
-from dubito.game.table import step
+from dubito.game.record import FORMAT, GameRecord, Recorder
 from dubito.game.words import seat_label
-from dubito.games.dubito.cards import TurnOutput
-from dubito.games.dubito.engine import Rules, State
 from dubito.games.dubito.events import (
     CardList,
     CardsPlayedEvent,
@@ -20,20 +18,10 @@ from dubito.games.dubito.events import (
     GameStartEvent,
     PlayerWonEvent,
 )
-from dubito.games.dubito.record import (
-    FORMAT,
-    GameRecord,
-    RecordedOutput,
-    Recorder,
-    card_name,
-    describe_cards,
-    dump,
-    ending,
-    load,
-    replay,
-    sentence,
-)
-from tests.engine.helpers import cards, output, position, run, scripted, table
+from dubito.games.dubito.game import GAME
+from dubito.games.dubito.sentences import card_name, describe_cards, ending, sentence
+from tests.engine.golden import GAMES, RECORDS, play
+from tests.engine.helpers import output, position, run
 
 SENTENCES: list[tuple[Event, str]] = [
     (
@@ -93,93 +81,57 @@ def test_ending_is_described() -> None:
     assert ending(game) == "The game stops after 2 turns, unfinished for seat 1 and seat 2 and seat 3."
 
 
-def recorded(game: State, *moves: str) -> GameRecord:
-    """Return the record of a short game of scripted players."""
-    recorder = Recorder(game)
-    at = table(game, *[scripted(*moves[seat :: len(game.hands)]) for seat in range(len(game.hands))])
-    for turn, _ in enumerate(moves, start=1):
-        recorder.add(turn, *step(at, announce=True))
-    return recorder.record(game, ["Bo", "Cy", "Di\x1b"], seed=4, deal=9)
-
-
 def short() -> GameRecord:
-    return recorded(position("A2/34/*6"), "A as A", "3", "*", "2")
+    return play(GAMES[0])
 
 
 def test_recorder_stores_deal_outputs_and_story() -> None:
-    assert short() == GameRecord(
+    game = position("A2/34/*6")
+    recorder = Recorder(GAME, game, {})
+    for turn, move in enumerate(map(output, ("A as A", "3", "*", "2")), start=1):
+        recorder.add(turn, move, game.apply(move))
+    assert recorder.record(game, ["Bo", "Cy", "Di"], 4, 9) == GameRecord(
         format=FORMAT,
-        players=["Bo", "Cy", "Di\x1b"],
-        hands=[[1, 2], [3, 4], [0, 6]],
-        outputs=[
-            RecordedOutput(False, 1, [1]),
-            RecordedOutput(False, None, [3]),
-            RecordedOutput(False, None, [0]),
-            RecordedOutput(False, None, [2]),
-        ],
-        story=[
-            "turn 1: seat 0 plays 1 card as aces.",
-            "turn 2: seat 1 plays 1 card as aces.",
-            "turn 3: seat 2 plays 1 card as aces.",
-            "turn 4: seat 0 plays 1 card as aces.",
-            "turn 4: seat 0 is out of cards: place 1, a hard win.",
-            "The game is over; seat 1 and seat 2 lose.",
-            "Deal and outputs: 54ccb1e81f0d041b",
-        ],
-        rules=Rules(),
+        game="dubito",
+        players=["Bo", "Cy", "Di"],
+        rules={},
         seed=4,
         deal=9,
+        dealt={"hands": [[1, 2], [3, 4], [0, 6]]},
+        outputs=[[False, 1, [1]], [False, None, [3]], [False, None, [0]], [False, None, [2]]],
+        story=[
+            "turn 1: seat 0 plays 1 card as aces. [really ace: honest]",
+            "turn 2: seat 1 plays 1 card as aces. [really 3: a bluff]",
+            "turn 3: seat 2 plays 1 card as aces. [really joker: honest]",
+            "turn 4: seat 0 plays 1 card as aces. [really 2: a bluff]",
+            "turn 4: seat 0 is out of cards: place 1, a hard win.",
+            "The game is over; seat 1 and seat 2 lose.",
+            "1. seat 0",
+            "4 turns and 0 free ones",
+            "Deal and outputs: 621681a17098ac8f",
+        ],
     )
 
 
-def test_recorder_copies_outputs() -> None:
-    """The record's hands and outputs do not change with the game."""
-    game = position("A2/34/56")
-    recorder, laid = Recorder(game), [1]
-    move = TurnOutput(False, 1, laid)
-    recorder.add(1, move, game.apply(move))
-    laid.append(13)
-    assert (recorder.hands[0], recorder.outputs[0].cards) == ([1, 2], [1])
-    recorder.add(2, output("doubt"), [])
-    assert recorder.outputs[1] == RecordedOutput(True, None, None)
-
-
 def test_dump_and_load_are_inverse() -> None:
-    """Names can contain control characters, and seed and deal can be missing. Each output is on its own line."""
-    record = short()
-    text = dump(record)
-    assert load(text) == record
+    """Names can contain control characters, and the seed can be missing. Each output is on its own line."""
+    record = replace(short(), players=["Bo", "Çy", "Di\x1b"], seed=None)
+    text = RECORDS.dump(record)
+    assert RECORDS.load(text) == record
     assert json.loads(text)["players"][2] == "Di\x1b"
-    assert '\n  {"doubt": false, "number": null, "cards": [0]},\n' in text
-    assert text.isascii()
-    bare = GameRecord(["Bo", "Çy", "Di"], [[1], [2], [3]], [], [], format=FORMAT)
-    assert load(dump(bare)) == bare
-    assert (bare.seed, bare.deal) == (None, None)
+    assert "\n  [true, null, null],\n" in text
+    assert "\x1b" not in text
 
 
 def test_record_has_a_number_only_with_models() -> None:
-    """Records of games without models keep their format, and old ones can be read."""
-    assert "number" not in json.loads(dump(short()))
-    assert load(dump(short())).number is None
-    game = position("A2/34/*6")
-    run(game, "A as A", "3", "*", "2")
-    record = Recorder(game).record(game, ["Bo", "Cy", "Di"], 4, 9, 2**63 - 1)
-    assert json.loads(dump(record))["number"] == 2**63 - 1
-    assert load(dump(replace(short(), number=0))) == replace(short(), number=0)
-
-
-def test_replay_of_a_record_is_its_story() -> None:
-    """A changed record has a different story."""
-    record = short()
-    assert list(replay(record)) == record.story
-    record.outputs[1] = RecordedOutput(True, None, None)
-    assert list(replay(record))[1] == "turn 2: seat 1 doubts seat 0, who shows ace: honest. seat 1 picks up 1 card."
-    record.outputs[2] = RecordedOutput(False, 14, [0])
-    assert list(replay(record))[2:] == ["turn 3: refused: an opening must declare a number from 1 to 13, not 14"]
+    assert "number" not in json.loads(RECORDS.dump(short()))
+    for number in (0, 2**63 - 1):
+        record = replace(short(), number=number)
+        assert RECORDS.load(RECORDS.dump(record)) == record
 
 
 def plain() -> dict[str, Any]:
-    read: dict[str, Any] = json.loads(dump(short()))
+    read: dict[str, Any] = json.loads(RECORDS.dump(short()))
     return read
 
 
@@ -187,32 +139,24 @@ MALFORMED: list[tuple[dict[str, Any], str]] = [
     ({"format": "dubito position 1"}, "format"),
     ({"format": None}, "format"),
     ({"players": None}, "players"),
-    ({"players": ["Bo", "Cy"]}, "the record names 2 players but contains 3 hands"),
-    ({"hands": [[1], [2]]}, "Dubito needs 3 to 8 players, not 2; two players need the `duel` variant"),
-    ({"hands": [[1]] * 9, "players": ["Bo"] * 9}, "Dubito needs 3 to 8 players, not 9"),
-    ({"hands": [[14], [2], [3]]}, "hands.0.0"),
-    ({"hands": [[1], [2], [True]]}, "hands.2.0"),
-    ({"hands": [[1, 1], [1, 1], [1]]}, "the record deals more cards of a value than a deck has"),
-    ({"hands": [[0], [2], [3]], "rules": {"jokers": 0}}, "the record deals more cards of a value than a deck has"),
-    ({"outputs": [{"doubt": 1, "number": None, "cards": None}]}, "outputs.0.doubt"),
-    ({"outputs": [{"doubt": True, "number": None, "cards": 3}]}, "outputs.0.cards"),
-    ({"outputs": [{"doubt": True, "number": None}]}, "outputs.0.cards"),
+    ({"dealt": []}, "dealt"),
     ({"outputs": {}}, "outputs"),
     ({"story": [1]}, "story.0"),
     ({"seed": "4"}, "seed"),
     ({"number": -1}, "number"),
     ({"number": 2**63}, "number"),
     ({"notes": ""}, "notes"),
-    ({"rules": {"jokers": 3}}, "jokers: 3 is not between 0 and 2"),
-    ({"rules": {"max_turns": 0}}, "max_turns: 0 is less than 1"),
-    ({"rules": {"jokrs": 0}}, "rules.jokrs"),
+    ({"rules": {"jokers": 3}}, "jokers"),
+    ({"rules": {"max_turns": 0}}, "max_turns"),
+    ({"rules": {"jokrs": 0}}, "jokrs"),
+    ({"game": "bs"}, "this is a game of bs, not of dubito"),
 ]
 
 
 def complaint(text: str) -> str:
     """Return the one-line error message for a file that is not a record."""
     with pytest.raises(UsageError) as caught:
-        load(text)
+        RECORDS.load(text)
     words = str(caught.value)
     assert words.isprintable()
     assert 0 < len(words) < 300
@@ -226,16 +170,46 @@ def test_a_malformed_record_is_a_usage_error(subtests: pytest.Subtests) -> None:
             assert said == words or said.startswith(f"this is not a game record: {words}: ")
 
 
-@pytest.mark.parametrize("field", ["players", "hands", "outputs", "story", "format"])
+_OTHER_CARDS: Final = "the record's cards do not match its seed, so it was modified or is damaged"
+UNPLAYABLE: list[tuple[dict[str, Any], str]] = [
+    ({"players": ["Bo", "Cy"]}, "Dubito needs 3 to 8 players, not 2; two players need the `duel` variant"),
+    ({"players": ["Bo"] * 9}, "Dubito needs 3 to 8 players, not 9"),
+    (
+        {"dealt": {"hands": [[1], [2], [3]]}},
+        _OTHER_CARDS,
+    ),
+    ({"seed": None}, "the record has no seed, so its cards cannot be verified"),
+    ({"outputs": [[True, None, None, None]]}, "this is not an output of dubito: [true, null, null, null]"),
+]
+
+
+def test_a_record_of_an_impossible_game_is_a_usage_error(subtests: pytest.Subtests) -> None:
+    for change, words in UNPLAYABLE:
+        with subtests.test(change=change):
+            with pytest.raises(UsageError) as caught:
+                list(RECORDS.replay(RECORDS.load(json.dumps({**plain(), **change}))))
+            assert str(caught.value) == words
+
+
+def test_outputs_of_other_types_are_refused(subtests: pytest.Subtests) -> None:
+    """R13: the rules refuse what a file may contain instead of a number or cards."""
+    answers = [1, None, None], [True, None, 3], [False, "1", [1]], [False, 1, [True]], [False, 1, {"1": 1}]
+    for wrong in (*answers, "ab", {"doubt": True}):
+        with subtests.test(output=wrong):
+            lines = list(RECORDS.replay(RECORDS.load(json.dumps({**plain(), "outputs": [wrong]}))))
+            assert [line.partition("refused")[0] for line in lines] == ["turn 1: "]
+
+
+@pytest.mark.parametrize("field", ["game", "players", "dealt", "outputs", "story", "format"])
 def test_a_missing_field_is_a_usage_error(field: str) -> None:
     read = plain()
     del read[field]
     assert complaint(json.dumps(read)) == f"this is not a game record: {field}: Field required"
 
 
-@pytest.mark.parametrize("format", ["dubito game 0", "dubito game 2", 1, True, ["x"], {}])
+@pytest.mark.parametrize("format", ["dubito game 1", "dubito game 3", 1, True, ["x"], {}])
 def test_a_record_of_another_version_is_refused(format: object) -> None:
-    begin = f"this game was written by another version of Dubito (format {format}; this one reads dubito game 1): "
+    begin = f"this game was written by another version of Dubito (format {format}; this one reads dubito game 2): "
     assert complaint(json.dumps({**plain(), "format": format})).startswith(begin)
 
 
@@ -244,16 +218,5 @@ def test_record_must_be_a_json_object(text: str) -> None:
     assert complaint(text).startswith("this is not a game record: the file: ")
 
 
-def test_short_deck_is_accepted() -> None:
-    assert load(dump(GameRecord(["Bo"] * 3, [cards("A*"), cards("A*"), cards("AA2")], [], [], format=FORMAT))).hands[
-        2
-    ] == [1, 1, 2]
-
-
 def test_control_characters_of_a_record_are_escaped() -> None:
     complaint(json.dumps({**plain(), "\x1b[2J\n": 1}))
-
-
-@pytest.mark.parametrize("hands", [[[1, 1, 1, 1], [2], [3]], [[], [2], [3]]])
-def test_r2_impossible_hands_are_a_usage_error(hands: list[list[int]]) -> None:
-    complaint(json.dumps({**plain(), "hands": hands}))

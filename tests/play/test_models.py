@@ -13,10 +13,10 @@ import yaml
 
 from dubito.cli.opponents import TableOrder, open_game
 from dubito.errors import RunStopped
-from dubito.games.dubito.record import load
 from dubito.show.session import Session
 from tests.cli.kit import Shell, start
 from tests.conftest import in_gate
+from tests.engine.golden import RECORDS
 from tests.llm.kit import KEY, Incoming, Response, Server, contender, error_body, player_at, respond, rows
 from tests.play.conftest import Play
 
@@ -37,7 +37,7 @@ def test_a_game_with_a_configs_players_is_played_and_kept(play: Play) -> None:
     assert said.out.splitlines()[0] == "Players, in playing order: you, sharp, doubter."
     assert said.err.startswith("These are fake models: a built-in server on this machine answers for sharp.\n")
     assert f"dubito play sharp doubter --seed 4 --deal 0 --seat 0 --config {file}" in said.out
-    record = load(Path("g.json").read_text())
+    record = RECORDS.load(Path("g.json").read_text())
     taken = rows(Path("games"), "SELECT DISTINCT game, seat, outcome FROM decisions")
     assert taken == [(record.number, 1, "model")]
 

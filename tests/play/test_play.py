@@ -18,10 +18,10 @@ from dubito.games.dubito.cards import TurnOutput
 from dubito.games.dubito.engine import Result
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.page import first_frame
-from dubito.games.dubito.record import load, replay
 from dubito.games.dubito.words import read_move
 from dubito.show.person import Sitting, seat_person, set_up
 from tests.cli.kit import REPO, Shell
+from tests.engine.golden import RECORDS
 from tests.play.conftest import Play
 from tests.web.kit import a_move, guests_of
 
@@ -106,8 +106,8 @@ def test_a_whole_game_is_played_saved_and_proved(play: Play) -> None:
         line.startswith("To play the same cards again: dubito play ClaudeBot AdaptyBoi StefaBot --seed 4")
         for line in said.out.splitlines()
     )
-    record = load(Path("game.json").read_text())
-    assert list(replay(record)) == record.story
+    record = RECORDS.load(Path("game.json").read_text())
+    assert list(RECORDS.replay(record)) == record.story
     assert record.players == ["ClaudeBot", "Guest", "AdaptyBoi", "StefaBot"]
     assert (record.seed, record.deal, record.number) == (4, 0, None)
     assert sum(line.count("You play") for line in said.out.splitlines()) == sum(

@@ -17,7 +17,7 @@ from dubito.games.dubito.cards import TurnOutput
 from dubito.games.dubito.engine import Rules, deal_table
 from dubito.games.dubito.events import CardList, CardsPlayedEvent, DoubtResolvedEvent
 from dubito.games.dubito.game import GAME
-from dubito.games.dubito.record import ending
+from dubito.games.dubito.sentences import ending
 from dubito.show.lie_review import LieReview
 from dubito.show.opponents import Opponents, as_sentence
 from dubito.show.person import GUEST, Guest, Setup, seat_person, set_up

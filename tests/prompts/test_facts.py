@@ -14,7 +14,7 @@ from dubito.games.dubito.engine import Result, Rules, State, is_honest
 from dubito.games.dubito.events import CardList, CardsPlayedEvent, DoubtResolvedEvent, GameStartEvent
 from dubito.games.dubito.facts import OwnPlay, Position, example_position, facts
 from dubito.games.dubito.knowledge import Notebook
-from dubito.games.dubito.record import card_name
+from dubito.games.dubito.sentences import card_name
 from dubito.games.dubito.witness import Memory
 from dubito.llm.prompts import SeatTexts
 from tests.conftest import in_gate

@@ -11,14 +11,13 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from dubito.games.dubito.record import dump, load
 from dubito.report import share
 from dubito.show.person import GUEST
 from dubito.show.run import ReplayedGames
 from tests.chromium import Chrome
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
-from tests.engine.golden import FOLDER
+from tests.engine.golden import FOLDER, RECORDS
 from tests.report.kit import PICTURE, SCRIPT, Page, drawn_in, pictures_linked
 
 
@@ -81,8 +80,8 @@ def test_picture_needs_pillow_and_page_or_site_does_not(shell: Shell, monkeypatc
 
 
 def test_persons_game_can_be_shared(shell: Shell, chrome: Chrome) -> None:
-    record = load((FOLDER / "three_immediate.json").read_text())
-    Path("g.json").write_text(dump(replace(record, players=[*record.players[:2], GUEST])))
+    record = RECORDS.load((FOLDER / "three_immediate.json").read_text())
+    Path("g.json").write_text(RECORDS.dump(replace(record, players=[*record.players[:2], GUEST])))
     assert shell("share", "g.json").code == 0
     page, (told,) = Page(Path("game.html")), Page(Path("game.html")).json
     said = " ".join([told["about"], *told["story"], told["ending"]])
@@ -247,8 +246,8 @@ def test_long_game_keeps_turns_around_its_best_moment_and_says_so(
 
 def test_shared_page_is_about_its_sender(shell: Shell, chrome: Chrome, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page shows the name, the best moment, a line to copy, and how to play the same cards."""
-    record = load((FOLDER / "three_immediate.json").read_text())
-    Path("g.json").write_text(dump(replace(record, players=[GUEST, *record.players[1:]])))
+    record = RECORDS.load((FOLDER / "three_immediate.json").read_text())
+    Path("g.json").write_text(RECORDS.dump(replace(record, players=[GUEST, *record.players[1:]])))
     name = r"Ada \1 <b>"
     assert shell("share", "g.json", "--name", name).code == 0
     page, (told,) = Page(Path("game.html")), Page(Path("game.html")).json

@@ -20,7 +20,7 @@ import dubito
 from dubito.errors import UsageError
 from dubito.game.find import find_game
 from dubito.game.streams import DealStreams
-from dubito.games.dubito.record import card_name
+from dubito.games.dubito.sentences import card_name
 from dubito.llm.request import Place, compute_draw
 from tests.cli.kit import REPO, Result, Shell
 from tests.conftest import in_gate

@@ -9,10 +9,10 @@ import pytest
 
 from dubito.game.find import find_bots
 from dubito.games.dubito.game import GAME
-from dubito.games.dubito.record import load, replay
 from dubito.show.person import set_up
 from tests.chromium import Chrome
 from tests.conftest import in_gate
+from tests.engine.golden import RECORDS
 from tests.web.kit import WebServer, serve
 
 ASKED = "document.querySelector('#own.asked') !== null"
@@ -95,10 +95,11 @@ def test_game_played_by_mouse_is_saved_and_can_be_viewed(chrome: Chrome, table: 
         _move(chrome)
     assert _text(chrome, "#result") in ("You win!", "You came second", "You lost")
     (path,) = table.folder.glob("*.json")
-    record = load(path.read_text())
-    assert list(replay(record)) == record.story
+    record = RECORDS.load(path.read_text())
+    assert list(RECORDS.replay(record)) == record.story
     log: list[tuple[int, str]] = chrome.run(LOG)
-    assert len(log) == len(record.story)  # the deal has a line instead of the seal
+    told = [line for line in record.story if line.startswith("turn ")]
+    assert len(log) == len(told) + 2  # the deal and the ending
     chrome.run("document.querySelector('#watch').click()")
     chrome.until("location.pathname.startsWith('/games/') && document.querySelector('#viewer')?.hidden === false")
     last = len(record.outputs)

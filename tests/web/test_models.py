@@ -13,9 +13,9 @@ import yaml
 from dubito.cli.opponents import open_opponents
 from dubito.errors import UsageError
 from dubito.games.dubito.engine import Rules
-from dubito.games.dubito.record import load, replay
 from dubito.games.dubito.words import rule_paragraphs
 from dubito.llm.request import Place, compute_draw
+from tests.engine.golden import RECORDS
 from tests.llm.kit import KEY, Incoming, Response, Server, contender, error_body, respond, rows
 from tests.web.kit import FIRST, Browser, a_move, model_at, table_with
 
@@ -69,9 +69,9 @@ def test_game_with_models_of_all_protocols_is_played(home: Path) -> None:
         assert seen["kinds"] == kinds
         assert kinds.count("person") == 1
         end = browser.to_the_end(seen)
-    record = load((home / "games" / f"{end['record']}.json").read_text())
+    record = RECORDS.load((home / "games" / f"{end['record']}.json").read_text())
     assert sorted(record.players) == ["Guest", "chatty", "honest", "sharp"]
-    assert list(replay(record)) == record.story
+    assert list(RECORDS.replay(record)) == record.story
     taken = rows(home / "games", "SELECT game, seat, outcome FROM decisions")
     assert {game for game, _, _ in taken} == {record.number}
     assert {seat for _, seat, _ in taken} == {seat for seat, name in enumerate(record.players) if name != "Guest"}
@@ -194,7 +194,7 @@ def test_exhausted_budget_is_shown_and_a_larger_one_continues(home: Path) -> Non
         again = Browser(server.port, browser.cookie)
         end = again.to_the_end(again.at_rest())
         assert end["over"]
-        record = load((home / "games" / f"{end['record']}.json").read_text())
+        record = RECORDS.load((home / "games" / f"{end['record']}.json").read_text())
     ((first,),) = rows(home / "games", "SELECT min(game) FROM decisions")
     assert first == record.number
 

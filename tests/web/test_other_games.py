@@ -1,6 +1,5 @@
 """Other games in the browser: offered, played, stored and resumed, without revealing hidden cards."""
 
-import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -170,22 +169,6 @@ def test_table_of_an_invalid_game_is_refused(hall: WebServer) -> None:
     ):
         answer = hall.browser().post("/api/table", asked)
         assert (answer.status, answer.json["error"][: len(sentence)]) == (400, sentence)
-
-
-def test_table_saved_before_other_games_existed_is_resumed(tmp_path: Path) -> None:
-    with serve(tmp_path) as server:
-        browser = server.browser()
-        view = browser.sit(["ClaudeBot", "StefaBot", "MrDoubt"], seat=0, seed=1)
-        card = view["frames"][0]["hand"][0]
-        browser.play({"cards": [card], "number": 9})
-        seen = browser.view()
-        (path,) = (tmp_path / "running").glob("*.json")
-    table = json.loads(path.read_text())
-    assert table["setup"].pop("game") == "dubito"
-    table["outputs"] = [dict(zip(("doubt", "number", "cards"), output, strict=True)) for output in table["outputs"]]
-    path.write_text(json.dumps(table))
-    with serve(tmp_path) as server:
-        assert Browser(server.port, browser.cookie).view() == seen
 
 
 def deal(chrome: Chrome, server: WebServer, game: str, seed: int = 5) -> None:

@@ -11,8 +11,8 @@ import dubito.web
 from dubito.game.find import find_bots
 from dubito.games.dubito import words as told
 from dubito.games.dubito.engine import Rules
-from dubito.games.dubito.record import load
 from dubito.show.person import SEEDS
+from tests.engine.golden import RECORDS
 from tests.web.kit import Browser, WebServer, serve
 
 SCRIPT = "<script>alert(1)</script>"
@@ -56,7 +56,7 @@ def test_a_finished_game_is_listed_and_opens(server: WebServer, browser: Browser
     assert page.status == 200
     (game,) = re.findall(r'<script id="game" type="application/json">(.*?)</script>', page.text)
     told = json.loads(game)
-    record = load((server.folder / f"{end['record']}.json").read_text())
+    record = RECORDS.load((server.folder / f"{end['record']}.json").read_text())
     *frames, last = browser.view()["frames"][1:]
     assert len(frames) + 1 == len(record.outputs)
     assert last["said"][-1] == told["ending"]

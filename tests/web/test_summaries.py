@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from dubito.game import Ending, Game
+from dubito.game.record import FORMAT
 from dubito.games.bs.game import RESULTS as BS
 from dubito.games.dubito.engine import RESULTS as DUBITO
 from dubito.report import share
 from dubito.web import saved as module
 from dubito.web.saved import Summaries, Summary, deal_time
 from tests.engine.golden import FOLDER
-from tests.games.kit import write_kuhn
+from tests.games.kit import exchange, write_kuhn
 from tests.web.kit import BOTS, Browser, WebServer
 
 
@@ -100,12 +101,14 @@ def test_summary_is_cached_until_the_file_changes(
 
 def test_failing_game_hides_no_other(home: Path) -> None:
     write_kuhn(home)
-    (home / "games" / "kuhn" / "record.py").write_text("def load(text):\n    raise KeyError('no such pot')\n")
+    exchange(home / "games" / "kuhn" / "game.py", ('{"cards": list(state.dealt)}', 'state["no such pot"]'))
+    record = {"format": FORMAT, "game": "kuhn", "players": ["Coin"] * 2, "rules": {}, "seed": 1, "deal": 0}
+    record |= {"dealt": {}, "outputs": [], "story": []}
     (home / "saved").mkdir()
-    (home / "saved" / "mine.json").write_text('{"game": "kuhn"}')
+    (home / "saved" / "mine.json").write_text(json.dumps(record))
     (home / "saved" / "theirs.json").write_text((FOLDER / "three_immediate.json").read_text())
     found = Summaries(home / "saved")()
-    assert found["mine"].fault == "The game's code failed: KeyError: 'no such pot'."
+    assert found["mine"].fault == "The game's code failed: TypeError: 'KuhnState' object is not subscriptable."
     assert found["theirs"].fault is None
 
 

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from dubito.game.find import find_bots
-from dubito.games.dubito.cards import Hand, TurnOutput
+from dubito.games.dubito.cards import TurnOutput
 from dubito.games.dubito.engine import State
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.page import first_frame, next_frame
-from dubito.games.dubito.record import load, replay
 from dubito.show.person import seat_person, set_up
 from dubito.web.tables import LIFE, UNUSED_LIFE
+from tests.engine.golden import RECORDS
 from tests.web.kit import BOTS, Answer, Browser, WebServer, a_move, guests_of, serve
 
 
@@ -29,9 +29,9 @@ def test_a_whole_game_is_played_and_saved(server: WebServer, browser: Browser, s
         with subtests.test(rule=rule, players=players):
             bots = (BOTS * 3)[: players - 1]
             end = browser.to_the_end(browser.sit(bots, seed=5, win_rule=rule, jokers=1))
-            record = load((server.folder / f"{end['record']}.json").read_text())
-            assert list(replay(record)) == record.story
-            assert (record.seed, record.rules.win_rule, record.rules.jokers) == (5, rule, 1)
+            record = RECORDS.load((server.folder / f"{end['record']}.json").read_text())
+            assert list(RECORDS.replay(record)) == record.story
+            assert (record.seed, record.rules["win_rule"], record.rules["jokers"]) == (5, rule, 1)
             assert record.players.index("Guest") == end["me"]
             assert len(record.outputs) == end["turn"]
             assert not end["asked"]
@@ -40,16 +40,16 @@ def test_a_whole_game_is_played_and_saved(server: WebServer, browser: Browser, s
 def test_frames_match_the_game(server: WebServer, browser: Browser) -> None:
     end = browser.to_the_end(browser.sit(seed=2, seat=1))
     frames = browser.view()["frames"]
-    record = load((server.folder / f"{end['record']}.json").read_text())
-    game = State(record.rules, [Hand(cards) for cards in record.hands])
+    record = RECORDS.load((server.folder / f"{end['record']}.json").read_text())
+    game, outputs = RECORDS.deal_record(record)
     assert len(frames) == len(record.outputs) + 1
-    for frame, output in zip(frames, [*record.outputs, None], strict=True):
+    for frame, output in zip(frames, [*outputs, None], strict=True):
         assert frame["counts"] == [len(hand.cards) for hand in game.hands]
         assert sorted(frame["hand"]) == sorted(game.hands[1].cards)
         assert (frame["board"], frame["number"], frame["places"]) == (len(game.board), game.number, game.places)
         assert frame["to_move"] == (None if game.over else game.seat)
         if output is not None:
-            game.apply(TurnOutput(output.doubt, output.number, output.cards))
+            game.apply(output)
     sentences = [sentence for frame in frames for sentence in frame["said"]]
     assert not any("\0" in sentence for sentence in sentences)
     assert any(sentence.startswith("You play ") for sentence in sentences)

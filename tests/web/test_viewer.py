@@ -15,9 +15,9 @@ from urllib.parse import quote
 
 import pytest
 
-from dubito.games.dubito.record import GameRecord, RecordedOutput, dump, load
+from dubito.game.record import GameRecord
 from tests.chromium import Chrome
-from tests.engine.golden import FOLDER
+from tests.engine.golden import FOLDER, RECORDS
 from tests.llm.kit import KEY, YES, Incoming, Response, Server, respond, rows
 from tests.web.kit import Answer, Browser, WebServer, model_at, serve, table_with
 
@@ -26,7 +26,7 @@ HOSTILE: Final = f'</script>{SCRIPT}<img src=x onerror="window.ran = 1">'
 
 
 def golden(name: str = "three_immediate") -> GameRecord:
-    return load((FOLDER / f"{name}.json").read_text())
+    return RECORDS.load((FOLDER / f"{name}.json").read_text())
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +47,8 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
             browser = server.browser()
             end = browser.to_the_end(browser.sit(["MrDoubt", HOSTILE, HOSTILE], seat=0, seed=2))
             (server.folder / f"{end['record']}.json").rename(server.folder / "models.json")
-            (server.folder / "bots.json").write_text(dump(golden()))
-            (server.folder / "foreign.json").write_text(dump(replace(golden(), players=[HOSTILE] * 3)))
+            (server.folder / "bots.json").write_text(RECORDS.dump(golden()))
+            (server.folder / "foreign.json").write_text(RECORDS.dump(replace(golden(), players=[HOSTILE] * 3)))
             yield server
 
 
@@ -167,7 +167,7 @@ def test_game_is_shown_without_unreadable_parts(
 def test_changed_game_is_reported(server: WebServer, browser: Browser) -> None:
     record = golden()
     for name, story in (("same", record.story), ("other", record.story[:-1])):
-        (server.folder / f"{name}.json").write_text(dump(replace(record, story=story)))
+        (server.folder / f"{name}.json").write_text(RECORDS.dump(replace(record, story=story)))
     (warning,) = data(browser, "other")["warnings"]
     assert warning.startswith("This file was changed after the game: ")
     assert data(browser, "same")["warnings"] == []
@@ -183,17 +183,21 @@ def refused(browser: Browser, name: str) -> str:
 
 def test_incomplete_game_is_reported_in_one_sentence(server: WebServer, browser: Browser) -> None:
     record = golden()
-    broken = replace(record, outputs=[RecordedOutput(False, 1, [1, 1, 1, 1])])
+    broken = replace(record, outputs=[[False, 1, [1, 1, 1, 1]]])
     after = replace(record, outputs=[*record.outputs, record.outputs[0]])
+    turns = len(record.outputs)
     texts = {
         "empty": ("", "This is not a game record: the file: "),
-        "half": (dump(record)[:2000], "This is not a game record: the file: "),
-        "other": ("{}", "This is not a game record: players: Field required."),
-        "number": (dump(replace(record, number=-1)), "This is not a game record: number: "),
-        "cheat": (dump(broken), "Turn 1 of the record breaks the rules: 4 cards were played; play 1 to 3."),
-        "after": (dump(after), f"Turn {len(record.outputs) + 1} of the record breaks the rules: the game is over."),
+        "half": (RECORDS.dump(record)[:2000], "This is not a game record: the file: "),
+        "other": ("{}", "This is not a game record: game: Field required."),
+        "number": (RECORDS.dump(replace(record, number=-1)), "This is not a game record: number: "),
+        "cheat": (RECORDS.dump(broken), "Turn 1 of the record breaks the rules: 4 cards were played; play 1 to 3."),
+        "after": (
+            RECORDS.dump(after),
+            f"Turn {turns + 1} of the record breaks the rules: the game is over.",
+        ),
         "early": (
-            dump(replace(record, outputs=record.outputs[:9])),
+            RECORDS.dump(replace(record, outputs=record.outputs[:9])),
             "The record ends after 9 turns, before the game is over.",
         ),
         SCRIPT.replace("/", "_"): ('{"players": "' + SCRIPT.replace("/", "") + '"}', "This is not a game record: "),
@@ -214,7 +218,7 @@ def test_incomplete_game_is_reported_in_one_sentence(server: WebServer, browser:
 def test_list_shows_players_and_results(server: WebServer, browser: Browser) -> None:
     end = browser.to_the_end(browser.sit(seat=0))
     for number, name in enumerate(("three_immediate", "eight_contested_capped")):
-        (server.folder / f"0{number}.json").write_text(dump(golden(name)))
+        (server.folder / f"0{number}.json").write_text(RECORDS.dump(golden(name)))
     os.mkfifo(server.folder / "waits.json")
     (server.folder / "folder.json").mkdir()
     (server.folder / os.fsdecode(b"\xff.json")).write_text("")

@@ -8,7 +8,7 @@ from dubito.games.dubito.bot import NODES
 from dubito.games.dubito.events import GameStartEvent
 from dubito.games.dubito.facts import Position, facts
 from dubito.games.dubito.game import GAME
-from dubito.games.dubito.record import card_name
+from dubito.games.dubito.sentences import card_name
 from dubito.llm.prompts import OWN_PROMPTS, Prompt
 from dubito.workshop.lint import (
     facts_left_out,

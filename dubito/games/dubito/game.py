@@ -80,8 +80,7 @@ GAME: Final = Game(
     deal=lambda rules, seats, deck: deal_game(rules.engine_rules, seats, deck),
     deal_to_json=lambda state: {"hands": [list(hand.cards) for hand in state.hands]},
     output_to_json=lambda output: [output.doubt, output.number, output.cards],
-    # A list, or a mapping from older tables in the browser.
-    output_from_json=lambda plain: TurnOutput(**plain) if isinstance(plain, dict) else TurnOutput(*plain),
+    output_from_json=lambda plain: TurnOutput(*plain),
     walk=five_questions,
     package=__package__,
     rules_version=2,

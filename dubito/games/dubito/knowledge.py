@@ -16,7 +16,7 @@ from dubito.games.dubito.bot import NODES, Listener
 from dubito.games.dubito.cards import JOKER, NUMBERS, PlayerData, TurnData
 from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.events import CardsPlayedEvent, Event
-from dubito.games.dubito.record import card_name
+from dubito.games.dubito.sentences import card_name
 from dubito.games.dubito.witness import Memory, OwnPlay, Witness, names
 from dubito.games.dubito.words import NODE_TEXTS, WALK, WALK_AT_ONCE, effects, objective, rule_paragraphs, scoring
 

@@ -11,7 +11,7 @@ from dubito.game.words import Label, to_second_person
 from dubito.games.dubito.cards import NUMBERS, TurnOutput
 from dubito.games.dubito.engine import RESULTS, State, is_honest
 from dubito.games.dubito.events import DoubtResolvedEvent, Event, PlayerWonEvent
-from dubito.games.dubito.record import card_name, sentence, sort_cards
+from dubito.games.dubito.sentences import card_name, sentence, sort_cards
 from dubito.games.dubito.words import SECOND_PERSON
 
 WORDS: Final = {

@@ -19,7 +19,7 @@ from dubito.games.dubito.events import (
     GameStartEvent,
     PlayerWonEvent,
 )
-from dubito.games.dubito.record import card_name, describe_cards, sentence, sort_cards
+from dubito.games.dubito.sentences import card_name, describe_cards, sentence, sort_cards
 
 _VALUES: Final = NUMBERS[-1] + 1
 

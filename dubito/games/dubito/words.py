@@ -1,6 +1,6 @@
 """Dubito in words: rules, effects of answers, the viewer's data, and what a person at the table reads and types.
 
-The rulebook is docs/rules.md. Sentences about events come from `record.sentence`.
+The rulebook is docs/rules.md. Sentences about events come from `sentences.sentence`.
 """
 
 import json
@@ -19,8 +19,8 @@ from dubito.games.dubito.cards import JOKER, MAX_PLAY, NUMBERS, TurnData, TurnOu
 from dubito.games.dubito.engine import DUEL, Result, Rules, State, WinRule, is_honest
 from dubito.games.dubito.engine import why_illegal as refused
 from dubito.games.dubito.events import Event, PlayerWonEvent
-from dubito.games.dubito.record import card_name, describe_cards, ending, number_word, sort_cards
-from dubito.games.dubito.record import sentence as sentence
+from dubito.games.dubito.sentences import card_name, describe_cards, ending, number_word, sort_cards
+from dubito.games.dubito.sentences import sentence as sentence
 
 WALK: Final = (
     "You decide, and the table picks the cards. On your turn you answer up to five questions, one per request, with "

@@ -1,0 +1,72 @@
+"""Sentences about cards and events, for histories, stories, requests and pages."""
+
+from collections.abc import Iterable
+from typing import Final, assert_never
+
+from dubito.game.words import Label, pluralize, seat_label
+from dubito.games.dubito.cards import NUMBERS
+from dubito.games.dubito.engine import State
+from dubito.games.dubito.events import (
+    CardsPlayedEvent,
+    DiscardEvent,
+    DoubtResolvedEvent,
+    Event,
+    GameStartEvent,
+    PlayerWonEvent,
+)
+
+_NAMES: Final = ("joker", "ace", *map(str, range(2, 11)), "jack", "queen", "king")
+
+
+def number_word(n: int) -> str:
+    return ("no", "one", "two", "three", "four")[n]
+
+
+def card_name(card: int, plural: bool = False) -> str:
+    return f"{_NAMES[card]}s" if plural else _NAMES[card]
+
+
+def sort_cards(cards: Iterable[int]) -> list[int]:
+    return sorted(cards, key=lambda card: card or NUMBERS[-1] + 1)
+
+
+def describe_cards(cards: Iterable[int]) -> str:
+    return " ".join(map(card_name, sort_cards(cards)))
+
+
+def sentence(event: Event, label: Label = seat_label) -> str:
+    """Describe an event in the words used in stories, requests and pages."""
+    match event:
+        case GameStartEvent():
+            dealt = zip(event.player_ids, event.initial_card_counts, strict=True)
+            return "The cards are dealt: " + ", ".join(f"{label(seat)} holds {n}" for seat, n in dealt) + "."
+        case CardsPlayedEvent():
+            count = pluralize(event.n_cards)
+            return f"{label(event.player_id)} plays {count} as {card_name(event.declared_number, plural=True)}."
+        case DoubtResolvedEvent():
+            return _describe_doubt(event, label)
+        case DiscardEvent():
+            cards = f"{number_word(event.n_cards)} {card_name(event.card_number, plural=True)}"
+            return f"{label(event.player_id)} discards the {cards}."
+        case PlayerWonEvent():
+            kind = "a hard win" if event.position == 1 else "a soft win"
+            return f"{label(event.player_id)} is out of cards: place {event.position}, {kind}."
+        case _:
+            assert_never(event)
+
+
+def _describe_doubt(event: DoubtResolvedEvent, label: Label) -> str:
+    shown = describe_cards(event.latest_cards)
+    verdict = "a bluff" if event.correct else "honest"
+    text = f"{label(event.doubter_id)} doubts {label(event.target_id)}, who shows {shown}: {verdict}."
+    if event.jokers_discarded:
+        leave = "leaves" if event.jokers_discarded == 1 else "leave"
+        text += f" {pluralize(event.jokers_discarded, 'joker')} {leave} the game."
+    return f"{text} {label(event.loser_id)} picks up {pluralize(len(event.board_cards))}."
+
+
+def ending(state: State, label: Label = seat_label) -> str:
+    losers = " and ".join(label(seat) for seat, place in enumerate(state.places) if place is None)
+    if state.capped:
+        return f"The game stops after {state.turns} turns, unfinished for {losers}."
+    return f"The game is over; {losers} {'loses' if state.rules.duel else 'lose'}."
