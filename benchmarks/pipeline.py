@@ -22,11 +22,10 @@ from resource import RUSAGE_SELF, getrusage
 
 from speed import time_call
 
+from dubito.game.log import Position
 from dubito.games.dubito.engine import Rules
-from dubito.games.dubito.events import CardsPlayedEvent, Event
-from dubito.games.dubito.facts import Position, facts, sample_table
+from dubito.games.dubito.facts import facts, sample_table
 from dubito.games.dubito.game import GAME
-from dubito.games.dubito.witness import Memory
 from dubito.llm.answers import read_answer
 from dubito.llm.budget import Caps
 from dubito.llm.cache import ReplyCache
@@ -53,7 +52,7 @@ def positions(n: int) -> list[Position]:
     """Return the questions from whole games with four players, in order."""
     found: list[Position] = []
     for deal in count():
-        game = record_positions(sample_table(Rules(), 4, deal), Origin(None, 0, deal, deal), GAME, Rules())
+        game = record_positions(sample_table(Rules(), 4, deal), Origin(None, 0, deal, deal), GAME, GAME.rules())
         found += [one.position for one in game]
         if len(found) >= n:
             break
@@ -61,24 +60,20 @@ def positions(n: int) -> list[Position]:
 
 
 class Seats:
-    """The seats that are asked, one game after another, with the data that each stores between questions."""
+    """The seats that are asked, one game after another, with the texts that each stores between questions."""
 
     def __init__(self, prompt: Prompt) -> None:
         self._prompt = prompt
-        self._kept: dict[int, tuple[list[Event], Memory, SeatTexts]] = {}
+        self._kept: dict[int, tuple[int, SeatTexts]] = {}
 
     def render_position(self, position: Position) -> RenderedPrompt:
-        """Return a question's texts after observing what happened since the seat's last question, as in a run."""
-        seat, events = position.seat, position.events
-        watched, memory, texts = self._kept.get(seat, ([], Memory(seat), SeatTexts()))
-        if watched != [*events[: len(watched)]]:
-            watched, memory, texts = [], Memory(seat), SeatTexts()
-        own_plays = iter(position.own_plays[len(memory.own_plays) :])
-        for event in events[len(watched) :]:
-            own = isinstance(event, CardsPlayedEvent) and event.player_id == seat
-            memory.watch(event, next(own_plays) if own else None)
-        self._kept[seat] = [*events], memory, texts
-        return self._prompt.fill(facts(position, memory), texts)
+        """Return a question's texts, as in a run."""
+        seat = position.seat
+        length, texts = self._kept.get(seat, (0, SeatTexts()))
+        if len(position.log) < length:  # another game
+            texts = SeatTexts()
+        self._kept[seat] = len(position.log), texts
+        return self._prompt.fill(facts(position), texts)
 
 
 def asks(prompt: Prompt, of: Sequence[Position], game: int) -> list[Attempt]:

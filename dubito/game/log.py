@@ -37,16 +37,17 @@ class _Diary:
     def __init__(self, events: Iterable[GameEvent] = ()) -> None:
         self.events = list(events)
         self.is_closed = False  # the seat has left the game
-        self._folds = dict[object, tuple[Any, int]]()  # the fold, and how many events it has seen
+        self._folds = dict[object, tuple[Any, Any, int]]()  # rules, the fold, and how many events it has seen
 
-    def fold(self, key: object, make: Callable[[], F], end: int) -> F:
-        """Return the fold over the first `end` events. It is only valid until the next call."""
-        known, seen = self._folds.get(key) or (make(), 0)
-        if seen > end:
-            known, seen = make(), 0
+    def fold(self, make: Callable[[Any, int], F], rules: Any, seat: int, end: int) -> F:
+        """Return the fold over the first `end` events, computed from the last one if possible."""
+        known: F
+        given, known, seen = self._folds.get(make, (None, None, 0))
+        if known is None or given is not rules or seen > end:
+            known, seen = make(rules, seat), 0
         for event in islice(self.events, seen, end):
             known.see(event)
-        self._folds[key] = known, end
+        self._folds[make] = rules, known, end
         return known
 
 
@@ -76,7 +77,7 @@ class SeatLog(Sequence[GameEvent]):
 
     def fold(self, make: Callable[[Any, int], F], rules: Any) -> F:
         """Return `make(rules, seat)` after all events. It is only valid until the next call."""
-        return self._diary.fold(make, lambda: make(rules, self.seat), self._end)
+        return self._diary.fold(make, rules, self.seat, self._end)
 
     def __len__(self) -> int:
         return self._end

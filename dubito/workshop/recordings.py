@@ -3,8 +3,6 @@
 A file contains the position as written by its game's `facts`, and `hidden`, which only this module reads. A game can
 define these optional names in its `workshop` module:
 
-- `Questions(table, rules, note)`, with `step()`: plays a game and calls `note(seat, position)` for each question.
-Required if a move can answer more than one node.
 - `right_answer(state, node)`: the right answer according to the truth, if there is one. `RIGHT` describes it.
 - `world_pairs()`: pairs of positions that differ only in hidden information.
 - `sample_tables()`: tables for testing prompts, each with its rules. By default, the game's bots play.
@@ -35,6 +33,7 @@ from dubito.experiment.resolve import model_specs
 from dubito.experiment.stored import Run
 from dubito.files import describe_fault, read_text
 from dubito.game import Game, GameEvent
+from dubito.game.events import Listener
 from dubito.game.find import Registry, find_bots
 from dubito.game.log import Position
 from dubito.game.position_file import dump_position, load_position
@@ -204,63 +203,61 @@ def record_positions(table: Table, origin: Origin, game: Game, rules: Any) -> li
 
 
 class Watcher:
-    """Plays a game turn by turn and records the positions of all questions."""
+    """Plays a game move by move and records the positions of all questions."""
 
     def __init__(self, table: Table, origin: Origin, game: Game, rules: Any) -> None:
-        """Watch a table that has not started yet. `rules` are passed to the game's notebooks."""
+        """Watch a table that has not started yet."""
         self.recorded: list[RecordedPosition] = []
-        self._table, self._origin, self._game = table, origin, game
+        self._table, self._origin, self._game, self._rules = table, origin, game, rules
         self._counts = Counter[int]()
         self._right: Callable[[Any, str], Any] = load_workshop_part(game, "right_answer", lambda state, node: None)
-        questions = load_workshop_part(game, "Questions", None)
-        player = (
-            questions(table, rules, self._record_question)
-            if questions
-            else _Moves(table, rules, self._record_question, game)
-        )
-        self.step: Callable[[], Any] = player.step  # plays one turn and returns its output
-
-    def _record_question(self, seat: int, position: Any) -> None:
-        origin, number = self._origin, self._counts[seat]
-        self._counts[seat] += 1
-        source = Provenance(origin.run, origin.seed, origin.deal, origin.game, seat, number)
-        right = self._right(self._table.state, position.node)
-        self.recorded.append(RecordedPosition(self._game, position, source, right))
-
-
-class _Moves:
-    """The questions of a game in which every move answers one node."""
-
-    def __init__(self, table: Table, rules: Any, note: Callable[[int, Any], None], game: Game) -> None:
-        self._table, self._record_question, self._rules = table, note, rules
         self._log, self._notebooks = table.keep_log(), list[Any]()
-        if hasattr(game.facts, "Notebook"):
-            self._notebooks = [game.facts.Notebook(seat, rules) for seat in range(len(table.players))]
+        if not game.events:
+            facts: Any = game.facts
+            self._notebooks = [facts.Notebook(seat, rules) for seat in range(len(table.players))]
             self._notify(table.state.start)
+        for seat, player in enumerate(table.players):
+            if game.walk and player is not None:
+                player.report_answers(_Questions(self, seat))
 
     def step(self) -> Any:
-        game = self._table.state
-        seat, view = game.seat, game.view()
-        node, player = view.node, self._table.players[seat]
-        if player is not None:
-            log = self._log.of(seat)
-            position = (
-                self._notebooks[seat].position(node, view, player.cards)
-                if self._notebooks
-                else Position(self._rules, node, log)
-            )
-            self._record_question(seat, position)
+        """Make the next move and return its output."""
+        state, seat = self._table.state, self._table.state.seat
+        node = "" if self._game.walk else state.view().node
+        if node and self._table.players[seat] is not None:
+            self.record_question(seat, node)
         output, events = step(self._table)
         if self._notebooks:
             self._notebooks[seat].note_answer(node, output)
             self._notify(events)
         return output
 
+    def record_question(self, seat: int, node: str) -> None:
+        origin, number, state = self._origin, self._counts[seat], self._table.state
+        self._counts[seat] += 1
+        source = Provenance(origin.run, origin.seed, origin.deal, origin.game, seat, number)
+        position: Any = Position(self._rules, node, self._log.of(seat))
+        if self._notebooks:
+            player = self._table.players[seat]
+            assert player is not None
+            position = self._notebooks[seat].position(node, state.view(), player.cards)
+        self.recorded.append(RecordedPosition(self._game, position, source, self._right(state, node)))
+
     def _notify(self, events: Sequence[GameEvent]) -> None:
         for event in events:
             for seat, (notebook, player) in enumerate(zip(self._notebooks, self._table.players, strict=True)):
                 if player is not None and not event.silent and event.only in (None, seat):
                     notebook.observe(event, player.cards)
+
+
+class _Questions(Listener):
+    """Records the questions of a seat."""
+
+    def __init__(self, watcher: Watcher, seat: int) -> None:
+        self._watcher, self._seat = watcher, seat
+
+    def note_question(self, node: str) -> None:
+        self._watcher.record_question(self._seat, node)
 
 
 def record_from_run(run: Run, nodes: Collection[str], count: int) -> list[RecordedPosition]:

@@ -13,12 +13,12 @@ from itertools import combinations
 from random import Random
 from typing import Any, Literal, cast
 
+from dubito.game import GameEvent
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
 from dubito.games.dubito.bot import PlayerAI
 from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, Hand, TurnData, TurnOutput
 from dubito.games.dubito.engine import Rules, State, WinRule, deal_hands, why_illegal
-from dubito.games.dubito.events import Event
 
 LETTERS = "*A23456789TJQK"
 Deal = Literal["full", "short", "clumped"]
@@ -44,9 +44,9 @@ def output(move: str) -> TurnOutput:
     return TurnOutput(False, LETTERS.index(number) if number else None, cards(laid))
 
 
-def run(game: State, *moves: str) -> list[Event]:
+def run(game: State, *moves: str) -> list[GameEvent]:
     """Apply the moves and return the events of the last one."""
-    events: list[Event] = []
+    events: list[GameEvent] = []
     for move in moves:
         events = game.apply(output(move))
     return events
@@ -173,13 +173,13 @@ class Scripted(PlayerAI):
         super().__init__(id)
         self.moves = list(moves)
         self.seen: list[TurnData] = []
-        self.heard: list[Event] = []
+        self.heard: list[GameEvent] = []
 
     def play(self, p: TurnData) -> TurnOutput:
         self.seen.append(p)
         return output(self.moves.pop(0))
 
-    def observe(self, event: Event) -> None:
+    def observe(self, event: GameEvent) -> None:
         self.heard.append(event)
 
 

@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from dubito.game import GameEvent
 from dubito.games.dubito.cards import NUMBERS, PlayerData, TurnData, TurnOutput
 from dubito.games.dubito.engine import Rules, State, WinRule
 from dubito.games.dubito.events import (
@@ -15,7 +16,6 @@ from dubito.games.dubito.events import (
     CardsPlayedEvent,
     DiscardEvent,
     DoubtResolvedEvent,
-    Event,
     PlayerWonEvent,
 )
 from tests.conftest import in_gate
@@ -26,7 +26,7 @@ from tests.engine.reference import Told, World
 GAMES = 30  # per combination of win rule, number of players and jokers; a third of this in the gate
 
 
-def describe_event(event: Event) -> Told:
+def describe_event(event: GameEvent) -> Told:
     """Return an event of the engine in the reference's form."""
     match event:
         case CardsPlayedEvent():

@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 from pydantic import TypeAdapter
 
+from dubito.game import GameEvent
 from dubito.game.table import Entrant, Table, play_game, step
 from dubito.games.dubito.bot import PlayerAI
 from dubito.games.dubito.cards import TurnData, TurnOutput
@@ -28,7 +29,7 @@ from tests.engine.helpers import WIN_RULES, output, position, script, scripted, 
 BOTH = pytest.mark.parametrize("win_rule", WIN_RULES)
 
 
-def collect_events(at: Table) -> list[list[Event]]:
+def collect_events(at: Table) -> list[list[GameEvent]]:
     return [script(at, seat).heard[1:] for seat in range(len(at.players))]
 
 

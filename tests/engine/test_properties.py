@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dubito.errors import IllegalOutput
+from dubito.game import GameEvent
 from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, PlayerData, TurnOutput
 from dubito.games.dubito.engine import Rules, State
-from dubito.games.dubito.events import DiscardEvent, DoubtResolvedEvent, Event
+from dubito.games.dubito.events import DiscardEvent, DoubtResolvedEvent
 from tests.engine.helpers import Setup, in_play, new_game, random_game, snapshot, twin
 
 SETUPS = st.builds(
@@ -43,7 +44,7 @@ OUTPUTS = st.builds(
 )
 
 
-def play_each_turn(setup: Setup) -> Iterator[tuple[State, int, list[Event]]]:
+def play_each_turn(setup: Setup) -> Iterator[tuple[State, int, list[GameEvent]]]:
     for game, output in random_game(setup):
         seat = game.seat
         yield game, seat, game.apply(output)

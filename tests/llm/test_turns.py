@@ -11,6 +11,8 @@ import pytest
 import yaml
 
 from dubito.experiment.run import RunResult
+from dubito.game.events import AnswerEvent
+from dubito.game.log import Position, SeatLog
 from dubito.games.dubito.facts import example_position
 from dubito.games.dubito.game import GAME
 from dubito.llm.answers import ModelAnswer, build_turn_form, read_answer, read_answers
@@ -269,11 +271,13 @@ def test_prompt_of_a_turn_gets_the_facts_of_each_question(tmp_path: Path) -> Non
     ],
 )
 def test_turn_without_doubt_states_what_is_played(node: str, held: bool, question: str) -> None:
-    position = replace(example_position("D" if held else "E"), node=node, answers={})
+    example = example_position("D" if held else "E")
+    asked = [event for event in example.log if not isinstance(event, AnswerEvent)]
+    position = Position(example.rules, node, SeatLog(example.seat, asked))
     assert question in PLAN.render(position).user.splitlines()
 
 
 def test_prompt_states_that_the_deck_has_no_jokers() -> None:
     position = example_position("C")
     for jokers, said in enumerate(("king) and no joker.", "king) and one joker.", "king) and two jokers.")):
-        assert said in PLAN.render(replace(position, rules=replace(position.rules, jokers=jokers))).system
+        assert said in PLAN.render(replace(position, rules=GAME.rules(jokers=jokers))).system

@@ -4,16 +4,18 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import dubito
+from dubito.game.events import Listener
 from dubito.game.find import find_bots
+from dubito.game.log import Log, Position
 from dubito.game.streams import DealStreams
-from dubito.game.table import Entrant, step
+from dubito.game.table import Entrant, Table, step
 from dubito.games.dubito.bot import FiveNodes
 from dubito.games.dubito.cards import TurnData, TurnOutput
 from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, Rules, State, deal_hands, deal_table
-from dubito.games.dubito.events import Event
-from dubito.games.dubito.facts import OwnPlay, Position
+from dubito.games.dubito.game import GAME
 from dubito.llm.prompts import Prompt, load_prompt, prompt_names
 from tests.conftest import in_gate
 
@@ -57,35 +59,18 @@ PLAIN = PROMPTS["plain"]
 class Asked(FiveNodes):
     """Answers every question with a function of its position, and records the positions of its turn."""
 
-    rules: Rules
     decide: Decide
 
     def __init__(self, id: int) -> None:
         super().__init__(id)
         self.asked: list[Position] = []
-        self.events: list[Event] = []
-        self.own_plays: list[OwnPlay] = []
-        self.answers: dict[str, bool] = {}
-
-    def observe(self, event: Event) -> None:
-        self.events.append(event)
 
     def play(self, p: TurnData) -> TurnOutput:
-        self.asked, self.answers = [], {}
-        output = super().play(p)
-        if output.cards:
-            self.own_plays.append(OwnPlay(output.number or p.current_number, tuple(output.cards)))
-        return output
-
-    def position(self, node: str, p: TurnData) -> Position:
-        hand, events, plays = tuple(sorted(self.cards)), tuple(self.events), tuple(self.own_plays)
-        return Position(self.rules, self.id, node, hand, p, events, plays, dict(self.answers))
+        self.asked = []
+        return super().play(p)
 
     def _answer(self, node: str, p: TurnData) -> bool:
-        position = self.position(node, p)
-        self.asked.append(position)
-        self.answers[node] = self.decide(position, self.rng)
-        return self.answers[node]
+        return self.decide(self.asked[-1], self.rng)
 
     def bluff_first_hand(self, p: TurnData) -> bool:
         return self._answer("A", p)
@@ -103,8 +88,26 @@ class Asked(FiveNodes):
         return self._answer("E", p)
 
 
-def asked_bot(rules: Rules, decide: Decide) -> type[Asked]:
-    return type("Asked", (Asked,), {"rules": rules, "decide": staticmethod(decide)})
+class Questions(Listener):
+    """Records the positions of a player's questions."""
+
+    def __init__(self, player: Asked, rules: Any, log: Log) -> None:
+        self.player, self.rules, self.log = player, rules, log
+
+    def note_question(self, node: str) -> None:
+        self.player.asked.append(Position(self.rules, node, self.log.of(self.player.id)))
+
+
+def asked_bot(decide: Decide) -> type[Asked]:
+    return type("Asked", (Asked,), {"decide": staticmethod(decide)})
+
+
+def record_questions(table: Table, rules: Rules) -> None:
+    """Let players that are `Asked` know the positions of their questions."""
+    log = table.keep_log()
+    for player in table.players:
+        if isinstance(player, Asked):
+            player.report_answers(Questions(player, GAME.rules(**rules.stored_form()), log))
 
 
 def by_temper(position: Position, chance: Random) -> bool:
@@ -117,8 +120,9 @@ def turns(rules: Rules, size: int, deal: int, decide: Decide = by_temper) -> Ite
     The questions come from a second table, which is one turn ahead.
     """
     streams = DealStreams(77, deal)
-    bot = asked_bot(rules, decide)
+    bot = asked_bot(decide)
     ahead = deal_table([Entrant(f"p{seat}", bot) for seat in range(size)], rules, streams, deal=deal)
+    record_questions(ahead, rules)
     game = State(rules, deal_hands(streams.deck(), size, rules))
     while not ahead.state.over:
         player = ahead.players[ahead.state.seat]

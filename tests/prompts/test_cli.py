@@ -2,7 +2,9 @@
 
 import pytest
 
-from dubito.games.dubito.facts import example_position, to_json
+from dubito.game.position_file import dump_position
+from dubito.games.dubito.facts import example_position
+from dubito.games.dubito.game import GAME
 from dubito.llm.prompts import load_prompt
 from tests.cli.kit import Shell
 from tests.prompts.golden import NAMES, renderings
@@ -30,7 +32,7 @@ def test_show_prints_the_golden_rendering_and_without_a_node_that_of_c(shell: Sh
 
 
 def test_show_renders_a_position_file(shell: Shell) -> None:
-    (shell.folder / "lost.json").write_text(to_json(example_position("E")))
+    (shell.folder / "lost.json").write_text(dump_position(GAME, example_position("E")))
     said = shell("prompts", "show", "plain", "--position", "lost.json")
     assert said.out == f"{PLAIN.render(example_position('E'))}\n"
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
+from dubito.game.events import EVERYTHING
+from dubito.game.log import Log, Position, SeatLog
 from dubito.games.dubito.cards import COPIES, JOKER, TurnOutput
 from dubito.games.dubito.engine import Result, Rules, State, is_honest
-from dubito.games.dubito.events import CardList, CardsPlayedEvent, DoubtResolvedEvent, GameStartEvent
-from dubito.games.dubito.facts import OwnPlay, Position, example_position, facts
-from dubito.games.dubito.knowledge import Notebook
+from dubito.games.dubito.events import CardsPlayedEvent, DoubtResolvedEvent
+from dubito.games.dubito.facts import example_position, facts
+from dubito.games.dubito.knowledge import Knowledge
 from dubito.games.dubito.sentences import card_name
-from dubito.games.dubito.witness import Memory
 from dubito.llm.prompts import SeatTexts
 from tests.conftest import in_gate
 from tests.engine.helpers import cards, position
@@ -104,43 +105,30 @@ def test_facts_match_the_engine(rules: Rules, size: int) -> None:
 
 
 @GAMES
-def test_the_witness_counts_like_the_engine(rules: Rules, size: int) -> None:
-    """Compute each seat's PlayerData from the events alone (R20-R23)."""
+def test_turn_data_and_hand_are_computed_from_the_log(rules: Rules, size: int) -> None:
+    """A seat's turn data (R20-R23), each player's counters and its hand follow from the events that it saw."""
     for game, positions in turns(rules, size, 9):
-        one = positions[-1] if positions else None
-        if one is not None:
-            witness = Memory.of(one.seat, one.events, one.own_plays).witness
-            for seat in witness.active():
-                assert witness.players[seat] == game.player_data(seat)
+        known = positions[-1].known(Knowledge)
+        assert known.turn() == game.turn_data()
+        assert sorted(known.hand.elements()) == sorted(game.hands[game.seat].cards)
+        for seat in known.active():
+            assert known.players[seat] == game.player_data(seat)
 
 
 @pytest.mark.at_length
 @pytest.mark.parametrize("rules", in_gate(RULES, 1), ids=str)
-def test_notebook_matches_a_witness_of_its_events(rules: Rules) -> None:
-    """At every question, facts and texts equal those of a position that was reconstructed from events."""
+def test_texts_are_the_same_if_they_are_rendered_one_after_another(rules: Rules) -> None:
+    """At every question, texts equal those that are rendered from a new log."""
     followed = 0
-    notebooks: dict[int, tuple[Notebook, SeatTexts]] = {seat: (Notebook(seat, rules), SeatTexts()) for seat in range(4)}
+    every: dict[int, SeatTexts] = {seat: SeatTexts() for seat in range(4)}
     for _, positions in turns(rules, 4, 1):
         for one in positions:
-            notebook, texts = notebooks[one.seat]
-            own_plays = iter(one.own_plays[len(notebook.own_plays) :])
-            for event in one.events[len(notebook.events) :]:
-                own = isinstance(event, CardsPlayedEvent) and event.player_id == one.seat
-                notebook.observe(event, (), next(own_plays).cards if own else None)
-            notebook.begin_turn(one.hand)
-            for node, answer in one.answers.items():
-                notebook.note_answer(node, answer)
-            position = notebook.position(one.node, one.turn, one.hand)
-            assert notebook.facts(position) == facts(one)
-            assert notebook.facts(replace(position, events=one.events[:1], own_plays=())) == facts(
-                replace(one, events=one.events[:1], own_plays=())
-            )
+            texts, alone = every[one.seat], replace(one, log=SeatLog(one.seat, one.log))
+            assert facts(one) == facts(alone)
             for prompt in PROMPTS.values():
-                before, turn = (
-                    texts if prompt is PLAIN else None,
-                    [PLAIN.game.facts.facts(each) for each in prompt.questions(one)],
-                )
-                assert prompt.fill(facts(one), before, turn) == prompt.render(one)
+                before = texts if prompt is PLAIN else None
+                turn = [facts(each) for each in prompt.questions(one)]
+                assert prompt.fill(facts(one), before, turn) == prompt.render(alone)
             followed += len(texts.chapters) > 2
     assert followed > 20
 
@@ -154,20 +142,14 @@ def test_facts_are_plain_values_with_the_same_keys_at_every_node() -> None:
 
 def facts_after(game: State, seat: int, *moves: str) -> dict[str, Any]:
     """Return what the seat knows after these moves, written as in the engine's tests."""
-    counts = CardList(len(hand.cards) for hand in game.hands)
-    events: list[Any] = [GameStartEvent(CardList(range(len(counts))), counts)]
-    plays = []
+    log = Log(game.start)
     for move in moves:
         laid, _, number = move.partition(" as ")
-        if game.seat == seat and laid != "doubt":
-            plays.append(OwnPlay(cards(number)[0] if number else game.number, tuple(cards(laid))))
         declared = cards(number)[0] if number else None
         output = TurnOutput(True) if laid == "doubt" else TurnOutput(False, declared, cards(laid))
-        events += game.apply(output)
+        log.add(game.apply(output, EVERYTHING))
     assert game.seat == seat
-    hand = tuple(sorted(game.hands[seat].cards))
-    node = "C" if game.can_doubt else "A"
-    return facts(Position(game.rules, seat, node, hand, game.turn_data(), tuple(events), tuple(plays), {}))
+    return facts(Position(game.rules, "C" if game.can_doubt else "A", log.of(seat)))
 
 
 def player(values: dict[str, Any], seat: int) -> dict[str, Any]:
@@ -244,17 +226,17 @@ def test_every_event_is_a_line_of_the_history(size: int) -> None:
     for _, positions in turns(Rules(), size, 2):
         for one in positions:
             told = facts(one)["history"]
-            assert len(told) == len(one.events)
+            assert len(told) == sum(event.only is None for event in one.log)
             assert told[: len(before.get(one.seat, []))] == before.get(one.seat, [])
             before[one.seat] = told
-            doubts = [event for event in one.events if isinstance(event, DoubtResolvedEvent)]
+            doubts = [event for event in one.log if isinstance(event, DoubtResolvedEvent)]
             assert sum("doubts" in line for line in told) == len(doubts)
-            own = [e for e in one.events if isinstance(e, CardsPlayedEvent) and e.player_id == one.seat]
-            assert sum("Yours" in line for line in told) == len(own) == len(one.own_plays)
+            own = [e for e in one.log if isinstance(e, CardsPlayedEvent) and e.player_id == one.seat]
+            assert sum("Yours" in line for line in told) == len(own) == len(facts(one)["own_plays"])
 
 
 def test_rate_without_data_is_null() -> None:
-    values = facts(replace(example_position("C")))
+    values = facts(example_position("C"))
     first = facts_after(position("A2345/6789T/JQK23"), 0)
     assert (first["prev_bluff_rate"], first["next_doubt_rate"], first["table_doubt_rate"]) == (None, None, None)
     assert isinstance(values["table_doubt_rate"], float)
@@ -283,7 +265,7 @@ def check_promise(game: State, one: Position) -> None:
     """Check that the game after the turn is as described in `if_true`."""
     text = facts(one)["if_true"]
     count = text.removeprefix("you play ").split()[0]
-    expected = {"three": 3, "all": len(one.hand)}.get(count) or int(count)
+    expected = {"three": 3, "all": one.known(Knowledge).hand.total()}.get(count) or int(count)
     assert (game.last_player, game.n_cards_played) == (one.seat, expected)
     if " as " in text:
         assert f" as {card_name(game.number, plural=True)}." in text

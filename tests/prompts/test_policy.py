@@ -8,18 +8,19 @@ from typing import Any
 
 import pytest
 
+from dubito.game.log import Position
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, play_game
 from dubito.games.dubito.bot import NODES
 from dubito.games.dubito.engine import Result, Rules, deal_table
-from dubito.games.dubito.facts import Position, example_position, facts
+from dubito.games.dubito.facts import example_position, facts
 from dubito.games.dubito.fake_models import read_facts, sharp, stated_chance
 from dubito.games.dubito.game import GAME
 from dubito.house.core import model_names
 from dubito.llm.templates import format_value
 from tests.conftest import in_gate
 from tests.house.kit import opinion
-from tests.prompts.kit import PLAIN, PROMPTS, REGISTRY, RULES, SIZES, asked_bot, turns
+from tests.prompts.kit import PLAIN, PROMPTS, REGISTRY, RULES, SIZES, asked_bot, record_questions, turns
 
 
 def line(player: dict[str, Any]) -> str:
@@ -174,12 +175,13 @@ def test_house_sharp_beats_random_boi_clearly(rules: Rules, at_length: bool) -> 
     deals = 120 if at_length else 16
     others = [REGISTRY.bots[name].cls for name in ("RandomBoi", "ClaudeBot", "StefaBot", "UsualBot", "AdaptyBoi")]
     scores = []
-    for bot in (asked_bot(rules, by_the_prompt), REGISTRY.bots["RandomBoi"].cls, REGISTRY.bots["ClaudeBot"].cls):
+    for bot in (asked_bot(by_the_prompt), REGISTRY.bots["RandomBoi"].cls, REGISTRY.bots["ClaudeBot"].cls):
         score = 0.0
         for deal in range(deals):
             streams = DealStreams(11, deal)
             field = streams.seating().choices(others, k=2 + deal % 4)
             table = deal_table([Entrant("x", one) for one in (bot, *field)], rules, streams, deal=deal)
+            record_questions(table, rules)
             score += {Result.HARD_WIN: 1.0, Result.SOFT_WIN: 0.5}.get(play_game(table).result(0), 0.0) / deals
         scores.append(score)
     sharp_one, random_boi, claude = scores

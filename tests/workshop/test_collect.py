@@ -37,7 +37,7 @@ from dubito.workshop.recordings import (
 from tests.cli.kit import Shell
 from tests.experiment.kit import REPO, experiment, play_all, registry
 from tests.llm.kit import contender, rows, run_games, small
-from tests.prompts.kit import RULES, Asked, asked_bot, by_temper
+from tests.prompts.kit import RULES, Asked, asked_bot, by_temper, record_questions
 from tests.workshop.kit import FIELD, PLAIN, REASONED, positions, prompt
 
 
@@ -104,9 +104,10 @@ def test_recorded_positions_render_the_sent_request(tmp_path: Path) -> None:
 def test_a_watched_question_is_the_players_with_the_engines_truth(rules: Rules, size: int) -> None:
     """Compare with players that record their own questions, and with a second engine that gets the same outputs."""
     streams = DealStreams(3, size)
-    table = deal_table([Entrant(f"p{seat}", asked_bot(rules, by_temper)) for seat in range(size)], rules, streams)
+    table = deal_table([Entrant(f"p{seat}", asked_bot(by_temper)) for seat in range(size)], rules, streams)
+    record_questions(table, rules)
     watcher, game = (
-        Watcher(table, Origin("a run", 3, size, 8), GAME, rules),
+        Watcher(table, Origin("a run", 3, size, 8), GAME, GAME.rules(**rules.stored_form())),
         State(rules, deal_hands(streams.deck(), size, rules)),
     )
     decisions = Counter[int]()
@@ -161,7 +162,7 @@ def test_only_questions_of_the_walk_are_collected() -> None:
     table = deal_table(
         [Entrant("a", _Doubter), Entrant("b", _Silent), Entrant("c", _Doubter)], rules, DealStreams(1, 1)
     )
-    found = record_positions(table, Origin(None, 1, 1, 1), GAME, rules)
+    found = record_positions(table, Origin(None, 1, 1, 1), GAME, GAME.rules(max_turns=30))
     assert {one.position.seat for one in found} == {0, 2}
     assert all(parse_position(one.text, GAME) == one for one in found), "questions outside the walk could not be parsed"
     assert len(found) > 20

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from dubito.games.dubito.facts import example_position, to_json
+from dubito.game.position_file import dump_position
+from dubito.games.dubito.facts import example_position
+from dubito.games.dubito.game import GAME
 from tests.cli.kit import Shell
 from tests.prompts.golden import renderings
 from tests.workshop.kit import prompt
@@ -57,7 +59,7 @@ def test_the_same_at_one_node_only_is_not_called_the_same(two: Shell) -> None:
     said = two("prompts", "diff", "old", "new")
     assert (said.code, said.out) == (1, "identical at node C, but different at A, B; see them with --node\n")
     assert two("prompts", "diff", "old", "new", "--node", "C").out == "identical\n"
-    Path("a.json").write_text(to_json(example_position("A")))
+    Path("a.json").write_text(dump_position(GAME, example_position("A")))
     assert "+the end!" in two("prompts", "diff", "old", "new", "--position", "a.json").out
 
 

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from dubito.game.log import Position
 from dubito.games.dubito.bot import NODES
 from dubito.games.dubito.events import GameStartEvent
-from dubito.games.dubito.facts import Position, facts
+from dubito.games.dubito.facts import facts
 from dubito.games.dubito.game import GAME
+from dubito.games.dubito.knowledge import Knowledge
 from dubito.games.dubito.sentences import card_name
 from dubito.llm.prompts import OWN_PROMPTS, Prompt
 from dubito.workshop.lint import (
@@ -42,7 +44,7 @@ def test_shipped_prompts_have_no_warnings(folder: str, at_length: bool) -> None:
 
 
 def test_the_sample_games_are_of_all_kinds() -> None:
-    starts = [game[0].position.events[0] for game in sample_games(GAME)]
+    starts = [game[0].position.log[0] for game in sample_games(GAME)]
     sizes = [len(start.player_ids) for start in starts if isinstance(start, GameStartEvent)]
     assert sorted(sizes) == sorted([3, 4, 5, 6, 7, 8] * 2)
     assert {(game[0].position.rules.win_rule) for game in sample_games(GAME)} == {"immediate", "contested"}
@@ -99,7 +101,7 @@ def test_facts_that_imply_others_really_do() -> None:
     """The question and its effects contain the facts that they are assumed to contain."""
     for game in sample_games(GAME):
         for one in game:
-            values, turn = facts(one.position), one.position.turn
+            values, turn = facts(one.position), one.position.known(Knowledge).turn()
             if one.position.node in "CDE":
                 assert card_name(turn.current_number, plural=True) in values["question"]
             if one.position.node == "C":

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dubito.games.dubito.facts import example_position
+from dubito.games.dubito.facts import example_position, facts
 from dubito.games.dubito.game import GAME
 from dubito.workshop.checks import golden_files
 from dubito.workshop.recordings import read_folder, shipped_positions, write_files
@@ -52,7 +52,7 @@ def read_outcomes(output: str, name: str = "mine") -> dict[str, str]:
 
 NODES = [f"renders[{node}]" for node in "ABCDE"]
 GOLDEN = [f"golden[{node}]" for node in "ABCDE"]
-REST = ["system_text_stays", "beginning_stays", "tells_nothing_hidden"]
+REST = ["system_text_stays", "beginning_stays"]
 
 
 def test_one_line_of_configuration_tests_a_prompt_too(project: Path) -> None:
@@ -67,9 +67,9 @@ def test_failures_are_readable(project: Path) -> None:
     write_files(golden_files(prompt(project / "prompts", "other", user="Old.\n{{ question }}\n")))
     (project / "prompts" / "other" / "golden").rename(mine / "golden")
     (mine / "system.jinja").write_text("You hold {{ own_cards }} cards.\n")
-    example = example_position("D").turn.my_n_cards
+    example = facts(example_position("D"))["own_cards"]
     held = [
-        one.position.turn.my_n_cards
+        facts(one.position)["own_cards"]
         for one in read_folder(shipped_positions(GAME), GAME).values()
         if one.position.node == "D"
     ]

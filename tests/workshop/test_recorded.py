@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from dubito.errors import UsageError
-from dubito.games.dubito.facts import example_position, to_json
+from dubito.game.position_file import dump_position
+from dubito.games.dubito.facts import example_position
 from dubito.games.dubito.game import GAME
 from dubito.workshop.recordings import RecordedPosition, digest_of_folder, parse_position, read_folder, write_files
 from tests.workshop.kit import positions
@@ -18,7 +19,7 @@ Damage = Callable[[dict[str, Any]], object]
 
 def test_a_position_without_hidden_truth_is_read_too() -> None:
     position = example_position("C")
-    assert parse_position(to_json(position), GAME) == RecordedPosition(GAME, position)
+    assert parse_position(dump_position(GAME, position), GAME) == RecordedPosition(GAME, position)
 
 
 DAMAGES: list[tuple[Damage, str]] = [

@@ -26,7 +26,7 @@ def test_shipped_positions_come_from_the_documented_command(shell: Shell) -> Non
 
 def test_they_are_of_all_nodes_table_sizes_and_win_rules() -> None:
     found = [*read_folder(shipped_positions(GAME), GAME).values()]
-    starts = [one.position.events[0] for one in found]
+    starts = [one.position.log[0] for one in found]
     sizes = Counter(len(start.player_ids) for start in starts if isinstance(start, GameStartEvent))
     assert Counter(one.position.node for one in found) == dict.fromkeys(NODES, 8)
     assert set(sizes) == {3, 4, 5, 6}

@@ -14,8 +14,9 @@ from dubito.errors import UsageError
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.replay import read_replayable_run
 from dubito.experiment.resolve import CallOptions
+from dubito.game.log import Position
 from dubito.games.dubito.bot import NODES
-from dubito.games.dubito.facts import example_position
+from dubito.games.dubito.facts import example_position, facts
 from dubito.games.dubito.game import GAME
 from dubito.llm.budget import Caps
 from dubito.llm.request import AccountFault
@@ -30,6 +31,11 @@ from tests.llm.kit import Incoming, NoWait, Response, Server, contender, error_b
 from tests.workshop.kit import PLAIN, REASONED, prompt
 
 FOUND = dict(list(read_folder(shipped_positions(GAME), GAME).items())[::4])  # two per node
+
+
+def own_cards(position: Position) -> int:
+    n: int = facts(position)["own_cards"]
+    return n
 
 
 def entry(prompt: Any = PLAIN, name: str = "p", **settings: Any) -> TrialEntry:
@@ -161,8 +167,8 @@ def test_another_trial_in_the_same_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_template_that_fails_is_found_before_anything_is_asked(tmp_path: Path) -> None:
-    known = {example_position(node).turn.my_n_cards for node in NODES}
-    other = next(n for one in FOUND.values() if (n := one.position.turn.my_n_cards) not in known)
+    known = {own_cards(example_position(node)) for node in NODES}
+    other = next(n for one in FOUND.values() if (n := own_cards(one.position)) not in known)
     bad = prompt(tmp_path, user=f"{{{{ 1 / (own_cards - {other}) }}}}")
     with pytest.raises(UsageError, match=r"user\.jinja, line 1: ZeroDivisionError"):
         run_trial(tmp_path, entry(), entry(bad, "bad"))

@@ -11,8 +11,8 @@ from random import Random
 from typing import Any, ClassVar, Final, Literal, get_args
 
 from dubito.errors import IllegalOutput, UsageError
-from dubito.game import Ending, Habit, Lie, Measure, Player, Results
-from dubito.game.events import ANNOUNCED
+from dubito.game import Ending, GameEvent, Habit, Lie, Measure, Player, Results
+from dubito.game.events import ANNOUNCED, EVERYTHING
 from dubito.game.native import Loose, mypyc_attr
 from dubito.game.streams import DealStreams, SeatStreams
 from dubito.game.table import Entrant, Table
@@ -22,8 +22,9 @@ from dubito.games.dubito.events import (
     CardsPlayedEvent,
     DiscardEvent,
     DoubtResolvedEvent,
-    Event,
     GameStartEvent,
+    HandDealtEvent,
+    OwnCardsEvent,
     PlayerWonEvent,
 )
 
@@ -285,7 +286,8 @@ class State:
         self._bluffed = False  # the last play was not honest (R5)
         self._free = False  # this turn is a free one (R7)
         self._pending: int | None = None  # contested: the seat that played its last card (R9)
-        self._events: list[Event] | None = None
+        self._events: list[GameEvent] | None = None
+        self._keeps_log = False  # of this move
 
     def view(self) -> TurnData:
         """Return a new object with what the seat to move sees."""
@@ -316,9 +318,10 @@ class State:
         return TurnOutput(output.doubt, output.number, None if output.cards is None else list(output.cards))
 
     @property
-    def start(self) -> list[Event]:
+    def start(self) -> list[GameEvent]:
         counts = CardList(len(hand.cards) for hand in self.hands)
-        return [GameStartEvent(CardList(range(len(counts))), counts)]
+        hands = [HandDealtEvent(tuple(sorted(hand.cards)), only=seat) for seat, hand in enumerate(self.hands)]
+        return [GameStartEvent(CardList(range(len(counts))), counts), *hands]
 
     @property
     def turns_played(self) -> int:
@@ -350,10 +353,10 @@ class State:
         ]
         return Ending(self.capped, (self.turns, self.free_turns), [place or 0 for place in self.places], counts)
 
-    def apply(self, output: Loose[TurnOutput], announce: int = ANNOUNCED) -> list[Event]:
-        """Apply the output of the seat to move and return the events that the table observes (R26).
+    def apply(self, output: Loose[TurnOutput], announce: int = ANNOUNCED) -> list[GameEvent]:
+        """Apply the output of the seat to move and return its events (R26, see `dubito.game.State`).
 
-        If `announce` is false, no events are built. An illegal output raises IllegalOutput and changes nothing.
+        An illegal output raises IllegalOutput and changes nothing.
         """
         if self.over:
             raise IllegalOutput("the game is over")
@@ -361,8 +364,8 @@ class State:
         reason = why_illegal(output, self.hands[seat].counts, self.number, self.can_doubt, self.rules.ranks)
         if reason is not None:
             raise IllegalOutput(reason)
-        events: list[Event] = []
-        self._events = events if announce else None
+        events: list[GameEvent] = []
+        self._events, self._keeps_log = events if announce else None, announce == EVERYTHING
         counts = self.counts[seat]
         counts.turns += 1
         if self.number:
@@ -402,6 +405,8 @@ class State:
         counts.n_cards -= n
         if self._events is not None:
             self._events.append(CardsPlayedEvent(seat, number, n))
+            if self._keeps_log:
+                self._events.append(OwnCardsEvent(tuple(cards), only=seat))
         if self._pending is not None:
             self._place_pending()
         if counts.n_cards == 0 and not self.over:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn, get_args
 
 from dubito.game import GameEvent
 
@@ -40,12 +40,32 @@ class GameStartEvent(GameEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class HandDealtEvent(GameEvent):
+    """The hand that a seat was dealt, sorted."""
+
+    silent = True
+
+    cards: tuple[int, ...]
+    only: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CardsPlayedEvent(GameEvent):
     """Cards were played face down on the board."""
 
     player_id: int
     declared_number: int
     n_cards: int
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCardsEvent(GameEvent):
+    """The cards of the last play, which only its player knows."""
+
+    silent = True
+
+    cards: tuple[int, ...]
+    only: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,4 +106,5 @@ class PlayerWonEvent(GameEvent):
         return self.player_id
 
 
-Event = GameStartEvent | CardsPlayedEvent | DoubtResolvedEvent | DiscardEvent | PlayerWonEvent
+Event = GameStartEvent | CardsPlayedEvent | DoubtResolvedEvent | DiscardEvent | PlayerWonEvent  # what bots observe
+EVENTS: Final = (*get_args(Event), HandDealtEvent, OwnCardsEvent)

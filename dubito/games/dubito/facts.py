@@ -1,72 +1,220 @@
-"""Collect, check and store Dubito's positions. The facts for prompts are in `knowledge`.
+"""The facts for Dubito's prompts (`dubito.game.Facts`), as a mapping of plain values.
 
-Positions are only collected from players that answer the nodes A-E one by one. The sample tables for prompts cover
-every table size and both win rules, with players that answer at random.
+They are everything that a hand-written bot can see or derive, and nothing else. Players are identified by seat, never
+by name. The sample tables for prompts cover every table size and both win rules, with players that answer at random.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from functools import cache, lru_cache
 from typing import Any, Final, get_args
 
-from dubito.errors import one_line
-from dubito.game.record import PositionFile
+from pydantic import BaseModel
+
+from dubito.game.events import Listener
+from dubito.game.log import Log, Position
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
-from dubito.games.dubito.bot import NODES, FiveNodes, Listener
-from dubito.games.dubito.cards import JOKER, MAX_PLAY, NUMBERS, TurnData, TurnOutput
+from dubito.games.dubito.bot import NODES, FiveNodes
+from dubito.games.dubito.cards import JOKER, NUMBERS, PlayerData, TurnData
 from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule, deal_table
-from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, Event, GameStartEvent
-from dubito.games.dubito.knowledge import AT_ONCE as AT_ONCE
-from dubito.games.dubito.knowledge import BRIEF as BRIEF
-from dubito.games.dubito.knowledge import Notebook as Notebook
-from dubito.games.dubito.knowledge import Position as Position
-from dubito.games.dubito.knowledge import facts as facts
-from dubito.games.dubito.knowledge import rate as rate
-from dubito.games.dubito.knowledge import steady_facts as steady_facts
-from dubito.games.dubito.knowledge import turn as turn
-from dubito.games.dubito.witness import Memory
-from dubito.games.dubito.witness import OwnPlay as OwnPlay
+from dubito.games.dubito.game import GAME
+from dubito.games.dubito.knowledge import Knowledge, names
+from dubito.games.dubito.sentences import card_name
+from dubito.games.dubito.words import NODE_TEXTS, WALK, WALK_AT_ONCE, effects, objective, rule_paragraphs, scoring
 
-Note = Callable[[int, Position], None]  # called with each question and its seat before the answer
+AT_ONCE: Final = {"walk": WALK_AT_ONCE}
+BRIEF: Final = {"question", "if_true", "if_false", "hand", "number", "board_cards", "last_player", "last_play"} | {
+    *("sure_bluff", "prev", "prev_cards", "prev_about_to_win", "next", "next_cards"),
+}
 
 
-class Questions:
-    """Plays a game turn by turn and reports its players' questions."""
+def turn(position: Position) -> list[Position]:
+    """Return this question and all that may follow in the same turn (R24), with the answers that lead to them.
 
-    def __init__(self, table: Table, rules: Any, note: Note) -> None:
-        """Listen to a table's players before its game begins. `rules` are in the form that `Notebook` expects."""
-        self._table = table
-        self._seats = [_Seat(seat, rules, table, note) for seat in range(len(table.players))]
-        self._notify(table.state.start)
-        for seat, player in zip(self._seats, table.players, strict=True):
-            if isinstance(player, FiveNodes):
-                player.listeners += (seat,)
-
-    def step(self) -> TurnOutput:
-        state = self._table.state
-        self._seats[state.seat].notebook.begin_turn(state.hands[state.seat].cards)
-        output: TurnOutput
-        output, events = step(self._table, announce=True)
-        self._notify(events, output.cards or ())
-        return output
-
-    def _notify(self, events: Sequence[Event], played: Sequence[int] = ()) -> None:
-        for seat, hand in zip(self._seats, self._table.state.hands, strict=True):
-            for event in events:
-                seat.notebook.observe(event, hand.cards, played)
+    A question whose meaning depends on an earlier answer is listed once per answer.
+    """
+    known = position.known(Knowledge)
+    holds_number = known.hand[known.number] > 0
+    questions = [position]
+    for question in questions:  # because the list keeps growing
+        following = ((answer, _next_node(question.node, answer, holds_number)) for answer in (True, False))
+        questions += [
+            Position(position.rules, node, question.log.with_answer(question.node, answer))
+            for answer, node in following
+            if node
+        ]
+    return questions
 
 
-class _Seat(Listener):
-    def __init__(self, seat: int, rules: Any, table: Table, note: Note) -> None:
-        self.notebook = Notebook(seat, rules)
-        self._seat, self._table, self._note = seat, table, note
+def _next_node(node: str, answer: bool, holds_number: bool) -> str | None:
+    match node:
+        case "A":
+            return "B"
+        case "C" if not answer:
+            return "D" if holds_number else "E"
+        case "D":
+            return "E"
+        case _:
+            return None
 
-    def note_question(self, node: str) -> None:
-        state = self._table.state
-        self._note(self._seat, self.notebook.position(node, state.turn_data(), state.hands[self._seat].cards))
 
-    def note_answer(self, node: str, answer: bool) -> None:
-        self.notebook.note_answer(node, answer)
+_IN_ORDER: Final = (*NUMBERS, JOKER)
+
+# What the lines of prompts/shared/facts.jinja mean. `seat N` explains the lines with one player each.
+_MEANINGS: Final = {
+    "win_rule": "when an empty hand wins",
+    "seat": "your seat",
+    "hand, own_cards": "your cards, how many of each number and how many in all",
+    "sets_gone, jokers_gone": "sets and jokers out of the game; all other numbers are still in play",
+    "number, held_of_number": "the number of this round, and how many cards of it you hold, without jokers",
+    "number_elsewhere": "how many cards of it cannot be in the last play: yours, those surely in other hands, those "
+    "out of the game",
+    "sure_bluff": "whether the last play must be a bluff, by what you know for certain",
+    "board_cards": "cards on the board, the price of a wrong doubt or a caught bluff",
+    "streak": "plays since the last doubt",
+    "last_player, last_play": "who made the last play, and with how many cards",
+    "prev_chose_number": "whether the seat before you opened this round and nobody has played since",
+    "prev_about_to_win": "whether the seat before you has no cards and wins unless you doubt a bluff",
+    "prev, next": "the seat before you, and the one after, which may doubt your play: seat; cards held; doubts, as a "
+    "share of its turns on a board that was not empty; bluffs, as a share of its doubted plays. unknown: no such case "
+    "yet, which proves nothing",
+    "table": "these two shares for all players together",
+    "seat N": "a player still in the game, in playing order from you: cards held; doubts out of turns on a board that "
+    "was not empty; honest plays out of doubted ones; known: cards that everyone saw them pick up and that they held "
+    "when the round began; less: how many cards they have played since, perhaps some of these",
+    "node": "the question",
+}
+
+
+def facts(position: Position) -> dict[str, Any]:
+    """Return the facts as JSON values.
+
+    Every node has the same keys. Cards are words ("ace", "7", "joker"). Rates without data, and facts that do not apply
+    to an empty board, are None.
+    """
+    known = position.known(Knowledge)
+    rules, turn, hand = known.rules, known.turn(), sorted(known.hand.elements())
+    question, if_true, if_false = effects(position.node, hand, turn, known.answers, rules.win_rule)
+    return {
+        **_describe_rules(rules, len(known.players)),
+        "seat": position.seat,
+        "history": known.history.copy(),
+        "own_moves": known.own_moves.copy(),
+        "own_plays": [play | {"cards": play["cards"].copy()} for play in known.own_plays],
+        "node": position.node,
+        "node_name": NODES[position.node],
+        "question": question,
+        "if_true": if_true,
+        "if_false": if_false,
+        "answers": dict(known.answers),
+        "seats_in_game": known.active(),
+        "places": {str(winner): place for winner, place in known.places.items()},
+        **_own_hand(known.hand, turn),
+        **_board(turn, known),
+        **_neighbour("prev", turn.prev),
+        "prev_chose_number": 0 < turn.board_cards == turn.n_cards_played and turn.last_player_id == turn.prev.id,
+        "prev_about_to_win": turn.prev.n_cards == 0,
+        **_neighbour("next", turn.next),
+        **_table(known.players.values()),
+        "players": [_player(known, other) for other in known.active()],
+    }
+
+
+def steady_facts() -> frozenset[str]:
+    return frozenset(_describe_rules(Rules(), 3)) | {"seat"}
+
+
+@lru_cache(maxsize=64)
+def _describe_rules(rules: Rules, seats: int) -> dict[str, Any]:
+    return {
+        "rules": rules.stored_form(),
+        "win_rule": rules.win_rule,
+        "rule_text": rule_paragraphs(rules, seats),
+        "objective": objective(seats),
+        "scoring": scoring(),
+        "walk": WALK,
+        "node_texts": NODE_TEXTS,
+        "meanings": _MEANINGS,
+        "seats": list(range(seats)),
+    }
+
+
+def _own_hand(hand: Counter[int], turn: TurnData) -> dict[str, Any]:
+    return {
+        "hand": {card_name(card): hand[card] for card in _IN_ORDER if hand[card]},
+        "own_cards": turn.my_n_cards,
+        "held_of_number": hand[turn.current_number] if turn.current_number else None,
+    }
+
+
+def _board(turn: TurnData, known: Knowledge) -> dict[str, Any]:
+    number, hand = turn.current_number, known.hand
+    empty = number == 0
+    elsewhere = known.count_elsewhere(number) + hand[number]
+    jokers = known.rules.jokers - known.count_elsewhere(JOKER) - hand[JOKER]
+    return {
+        "numbers_in_play": names(turn.playing_cards),
+        "sets_gone": names(known.sets_gone),
+        "jokers_gone": known.jokers_gone,
+        "board_cards": turn.board_cards,
+        "streak": turn.streak,
+        "can_doubt": turn.can_doubt,
+        "number": None if empty else card_name(number),
+        "number_elsewhere": None if empty else elsewhere,
+        "last_player": turn.last_player_id,
+        "last_play": None if empty else turn.n_cards_played,
+        "sure_bluff": None if empty else turn.n_cards_played > known.rules.copies - elsewhere + jokers,
+    }
+
+
+def _neighbour(who: str, data: PlayerData) -> dict[str, Any]:
+    rates = _rates(f"{who}_", data.doubts, data.not_first_turns, data.honest_times, data.dishonest_times)
+    return {who: data.id, f"{who}_cards": data.n_cards, **rates}
+
+
+def _table(players: Collection[PlayerData]) -> dict[str, Any]:
+    return _rates(
+        "table_",
+        sum([data.doubts for data in players]),
+        sum([data.not_first_turns for data in players]),
+        sum([data.honest_times for data in players]),
+        sum([data.dishonest_times for data in players]),
+    )
+
+
+def _rates(who: str, doubts: int, chances: int, honest: int, dishonest: int) -> dict[str, Any]:
+    """Return the rate of doubts, and the shares of honest and dishonest plays among the doubted plays."""
+    return {
+        f"{who}doubt_rate": rate(doubts, chances),
+        f"{who}honest_share": rate(honest, honest + dishonest),
+        f"{who}bluff_rate": rate(dishonest, honest + dishonest),
+    }
+
+
+def rate(times: int, chances: int) -> float | None:
+    return times / chances if chances else None
+
+
+def _player(known: Knowledge, seat: int) -> dict[str, Any]:
+    data = known.players[seat]
+    return {
+        "seat": seat,
+        "cards": data.n_cards,
+        "turns": data.turns,
+        "chances_to_doubt": data.not_first_turns,
+        "doubts": data.doubts,
+        "doubted_plays": data.honest_times + data.dishonest_times,
+        "honest_plays": data.honest_times,
+        **_rates("", data.doubts, data.not_first_turns, data.honest_times, data.dishonest_times),
+        "known_cards": _spread(known.hand_at_round_start(seat)),
+        "put_down": known.down.get(seat, 0),
+        "surely_holds": _spread(known.known_cards(seat)),
+    }
+
+
+def _spread(counts: Sequence[int]) -> list[str]:
+    return [card_name(card) for card in _IN_ORDER if counts[card] for _ in range(counts[card])] if any(counts) else []
 
 
 _SEED: Final = 0
@@ -91,12 +239,12 @@ class _RandomPlayer(FiveNodes):
         return self.rng.random() < 0.7
 
 
-def sample_tables() -> Iterator[tuple[Table, Rules]]:
+def sample_tables() -> Iterator[tuple[Table, BaseModel]]:
     """Yield each sample table, before its first turn, with its rules."""
     for win_rule in get_args(WinRule):
         for deal, size in enumerate(range(MIN_PLAYERS, MAX_PLAYERS + 1)):
-            rules = Rules(win_rule=win_rule)
-            yield sample_table(rules, size, deal), rules
+            rules: Any = GAME.rules(win_rule=win_rule)
+            yield sample_table(rules.engine_rules, size, deal), rules
 
 
 def sample_table(rules: Rules, size: int, deal: int) -> Table:
@@ -105,106 +253,30 @@ def sample_table(rules: Rules, size: int, deal: int) -> Table:
 
 
 _EXAMPLE_EVENTS: Final = 24  # enough for doubts, pick-ups and plays by the seat
-# The nodes that may have been answered earlier in the turn (R24). C and D are absent if they were not asked.
-_BEFORE: Final = {"A": [""], "B": ["A"], "C": [""], "D": ["", "C"], "E": ["", "C", "D", "CD"]}
-
-
-def _find_fault(position: Position) -> str | None:
-    """Explain why no game can reach this position, checking only what prompts depend on."""
-    start, turn = position.events[0] if position.events else None, position.turn
-    if not isinstance(start, GameStartEvent) or sum(isinstance(event, GameStartEvent) for event in position.events) > 1:
-        return "events: the first event, and no other, must be the start of the game"
-    n = len(start.player_ids)
-    least, most = position.rules.seats
-    if not least <= n <= most or start.player_ids != [*range(n)] or position.seat not in range(n):
-        return f"events.0: player_ids must be the seats from 0 to at most {most - 1}, including the player's own"
-    if len(start.initial_card_counts) != n:
-        return "events.0: initial_card_counts and player_ids differ in length"
-    highest = position.rules.ranks
-    if not all(JOKER <= card <= highest for card in _cards(position)):
-        return f"a card is not between {JOKER} and {highest}"
-    if not all(NUMBERS[0] <= number <= highest for number in _numbers(position)):
-        return f"a number is not between {NUMBERS[0]} and {highest}"
-    played = [
-        event.n_cards
-        for event in position.events
-        if isinstance(event, CardsPlayedEvent) and event.player_id == position.seat
-    ]
-    if played != [len(play.cards) for play in position.own_plays] or not all(1 <= n <= MAX_PLAY for n in played):
-        return f"own_plays: does not match the plays of seat {position.seat} in events"
-    if not _is_asked(position):
-        return f"node {one_line(position.node)} is not asked here, or not after these answers"
-    return _contradiction(position, turn.prev.id, turn.next.id)
-
-
-def _is_asked(position: Position) -> bool:
-    """Return whether this node is asked on this turn (R24)."""
-    node, turn = position.node, position.turn
-    if node not in NODES or set(position.answers) not in map(set, _BEFORE[node]):
-        return False
-    if node in "AB":
-        return turn.board_cards == 0
-    if position.answers.get("C") or not 0 < turn.n_cards_played <= turn.board_cards:
-        return False
-    return {"C": turn.can_doubt, "D": turn.current_number in position.hand}.get(node, True)
-
-
-def _contradiction(position: Position, before: int, after: int) -> str | None:
-    """Return where the events contradict the turn data."""
-    turn, seat = position.turn, position.seat
-    try:
-        witness = Memory.of(seat, position.events, position.own_plays, position.rules.copies).witness
-    except LookupError:
-        return "events: a player is not at the table"
-    around = witness.active()
-    if seat not in around or len(around) < position.rules.seats[0] or (around[-1], around[1]) != (before, after):
-        return "turn: prev and next do not match the events"
-    neighbours = [witness.players[other] for other in (seat, before, after)]
-    if neighbours != [turn.me, turn.prev, turn.next] or not len(position.hand) == turn.my_n_cards == turn.me.n_cards:
-        return "turn: me, prev, next or the hand does not match the events"
-    if (witness.board_cards, witness.streak, witness.last_player) != (
-        turn.board_cards,
-        turn.streak,
-        turn.last_player_id,
-    ):
-        return "turn: the board does not match the events"
-    return None
-
-
-def _cards(position: Position) -> Iterator[int]:
-    yield from position.hand
-    for play in position.own_plays:
-        yield from play.cards
-    for event in position.events:
-        if isinstance(event, DoubtResolvedEvent):
-            yield from event.latest_cards + event.board_cards
-
-
-def _numbers(position: Position) -> Iterator[int]:
-    yield from position.turn.playing_cards
-    yield position.turn.current_number or NUMBERS[0]
-    for play in position.own_plays:
-        yield play.number
-    for event in position.events:
-        if isinstance(event, (CardsPlayedEvent, DoubtResolvedEvent)):
-            yield event.declared_number
-        elif isinstance(event, DiscardEvent):
-            yield event.card_number
-
-
-_FILE: Final = PositionFile(Position, "dubito position 1", _find_fault, usual=False)
-to_json, from_json = _FILE.to_json, _FILE.from_json
 
 
 @cache
 def example_position(node: str) -> Position:
     """Return a fixed mid-game position at a table of four at which this node is asked."""
-    table, positions = sample_table(Rules(), 4, 0), list[Position]()
-    questions = Questions(table, Rules(), lambda _, position: positions.append(position))
+    table, rules, positions = sample_table(Rules(), 4, 0), GAME.rules(), list[Position]()
+    log = table.keep_log()
+    for seat, player in enumerate(table.players):
+        assert player is not None
+        player.report_answers(_Questions(rules, log, seat, positions))
     while not table.state.over:
-        questions.step()
+        step(table)
         for position in positions:
-            if position.node == node and len(position.events) >= _EXAMPLE_EVENTS:
+            if position.node == node and len(position.known(Knowledge).history) >= _EXAMPLE_EVENTS:
                 return position
         positions.clear()
     raise AssertionError(f"the example game never asks node {node}")
+
+
+class _Questions(Listener):
+    """Collects the questions of a seat."""
+
+    def __init__(self, rules: BaseModel, log: Log, seat: int, positions: list[Position]) -> None:
+        self._rules, self._log, self._seat, self._positions = rules, log, seat, positions
+
+    def note_question(self, node: str) -> None:
+        self._positions.append(Position(self._rules, node, self._log.of(self._seat)))

@@ -20,6 +20,7 @@ from dubito.games.dubito.engine import (
     deal_game,
     last_play_is_dishonest,
 )
+from dubito.games.dubito.events import EVENTS
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -76,6 +77,7 @@ GAME: Final = Game(
     base_path="bots.base.BotBase",
     fallback="RandomBoi",
     nodes=tuple(Node(name, method, Bool(), STATED if name == "C" else None) for name, method in NODES.items()),
+    events=EVENTS,
     results=RESULTS,
     deal=lambda rules, seats, deck: deal_game(rules.engine_rules, seats, deck),
     deal_to_json=lambda state: {"hands": [list(hand.cards) for hand in state.hands]},

@@ -5,7 +5,7 @@ Pages only draw frames and do not implement any rules. A frame contains nothing 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 from dubito.game.words import Label, to_second_person
 from dubito.games.dubito.cards import NUMBERS, TurnOutput
@@ -59,7 +59,9 @@ class Frame:
 
 
 def first_frame(state: State, label: Label, me: int) -> Frame:
-    return next_frame(state, None, None, (), [to_second_person(sentence(state.start[0], label), SECOND_PERSON)], me)
+    return next_frame(
+        state, None, None, (), [to_second_person(sentence(cast(Event, state.start[0]), label), SECOND_PERSON)], me
+    )
 
 
 def next_frame(

@@ -1,17 +1,13 @@
 """Dubito for the prompt workshop (see `dubito/workshop/recordings.py`)."""
 
-from collections.abc import Callable, Iterator, Mapping
-from random import Random
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from dubito.game.log import Position
 from dubito.games.dubito.cards import TurnData
-from dubito.games.dubito.engine import Rules, State, last_play_is_dishonest
-from dubito.games.dubito.events import GameStartEvent
-from dubito.games.dubito.facts import Questions as Questions
-from dubito.games.dubito.facts import sample_table
+from dubito.games.dubito.engine import State, last_play_is_dishonest
 from dubito.games.dubito.facts import sample_tables as sample_tables
-from dubito.games.dubito.knowledge import Position
-from dubito.games.dubito.worlds import sample_world
+from dubito.games.dubito.knowledge import Knowledge
 
 # Facts that a prompt may omit if it uses one of these instead.
 INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {
@@ -84,13 +80,13 @@ IMPORTANT: Final[Mapping[str, list[tuple[str, ...]]]] = {
 
 
 def describe_setting(position: Position) -> str:
-    start = position.events[0]
-    assert isinstance(start, GameStartEvent)
-    return f"in a game of {len(start.player_ids)}, {position.rules.win_rule}"
+    known = position.known(Knowledge)
+    return f"in a game of {len(known.players)}, {known.rules.win_rule}"
 
 
 def own_turn(position: Position) -> int:
-    return position.turn.me.turns + 1
+    known = position.known(Knowledge)
+    return known.players[known.seat].turns + 1
 
 
 RIGHT: Final = "doubted bluffs and accepted honest plays (node C)"
@@ -98,19 +94,3 @@ RIGHT: Final = "doubted bluffs and accepted honest plays (node C)"
 
 def right_answer(state: State, node: str) -> bool | None:
     return last_play_is_dishonest(state.board, state.n_cards_played, state.number) if node == "C" else None
-
-
-def world_pairs() -> Iterator[tuple[Position, Position]]:
-    for rules, size in ((Rules(), 3), (Rules(win_rule="contested"), 5)):
-        yield from pairs(rules, size)
-
-
-def pairs(rules: Rules, size: int) -> Iterator[tuple[Position, Position]]:
-    """Yield the pairs from a game with `size` players."""
-    table, chance, positions = sample_table(rules, size, size), Random(size), list[Position]()
-    questions = Questions(table, rules, lambda seat, position: positions.append(position))
-    while not table.state.over:
-        positions.clear()
-        questions.step()
-        world = sample_world(positions[0], chance)
-        yield from ((position, world.replay_position(position)) for position in positions)

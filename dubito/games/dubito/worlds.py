@@ -7,14 +7,22 @@ are all cards of a hand when one is played. How players choose their cards is ig
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Final
 
+from dubito.game import GameEvent
+from dubito.game.log import SeatLog
 from dubito.games.dubito.cards import JOKER, NUMBERS, Hand, TurnOutput
 from dubito.games.dubito.engine import Rules, State
-from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, Event, GameStartEvent
-from dubito.games.dubito.knowledge import Notebook, Position
+from dubito.games.dubito.events import (
+    CardsPlayedEvent,
+    DiscardEvent,
+    DoubtResolvedEvent,
+    GameStartEvent,
+    HandDealtEvent,
+    OwnCardsEvent,
+)
 
 _MIXING_SWAPS: Final = 300  # swaps of two cards, enough to make all deals equally likely
 _MAX_SWAPS: Final = 10_000  # maximum number of swaps without finding a deal that fits
@@ -28,30 +36,18 @@ class World:
     hands: tuple[tuple[int, ...], ...]  # as dealt
     moves: tuple[TurnOutput, ...] = ()
 
-    def replay_position(self, position: Position) -> Position:
-        """Return the position in this world. Raises IllegalOutput for an impossible move."""
-        state = State(self.rules, [Hand(list(hand), self.rules.copies) for hand in self.hands])
-        book, hand = Notebook(position.seat, self.rules), state.hands[position.seat].cards
-        book.observe(state.start[0], hand)
-        for move in self.moves:
-            if state.seat == position.seat:
-                book.begin_turn(hand)
-            for event in state.apply(move):
-                book.observe(event, hand, move.cards)
-        return replace(book.position(position.node, state.turn_data(), hand), answers=position.answers)
 
-
-def sample_world(position: Position, chance: Random) -> World:
-    """Sample a world in which this seat holds these cards and observes these events."""
-    seat, plays = position.seat, iter(position.own_plays)
-    bounds = _Bounds(position)
-    hands, rules = bounds.deal(chance), position.rules
+def sample_world(rules: Rules, log: SeatLog, chance: Random) -> World:
+    """Sample a world in which the seat holds these cards and sees these events."""
+    own = iter(_own_plays(log))
+    bounds = _Bounds(rules, log)
+    hands = bounds.deal(chance)
     state, moves = State(rules, [Hand(hand, rules.copies) for hand in hands]), list[TurnOutput]()
-    for place, event in enumerate(position.events):
+    for place, event in enumerate(log):
         match event:
             case CardsPlayedEvent(mover, number, n):
-                if mover == seat:
-                    cards = next(plays).cards
+                if mover == log.seat:
+                    cards = next(own)
                 else:
                     cards = bounds.shown.get(place) or tuple(chance.sample(state.hands[mover].cards, n))
                 moves.append(TurnOutput(False, None if state.number else number, cards))
@@ -59,8 +55,12 @@ def sample_world(position: Position, chance: Random) -> World:
                 moves.append(TurnOutput(True))
             case _:
                 continue
-        state.apply(moves[-1], announce=False)
+        state.apply(moves[-1], announce=0)
     return World(rules, tuple(map(tuple, hands)), tuple(moves))
+
+
+def _own_plays(log: SeatLog) -> list[tuple[int, ...]]:
+    return [event.cards for event in log if isinstance(event, OwnCardsEvent)]
 
 
 def split_shown_cards(event: DoubtResolvedEvent, sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
@@ -74,23 +74,18 @@ def split_shown_cards(event: DoubtResolvedEvent, sizes: Sequence[int]) -> Iterat
 class _Bounds:
     """Bounds on the cards that the other seats were dealt, derived from what they have shown since."""
 
-    def __init__(self, position: Position) -> None:
-        self.seat, self.rules = position.seat, position.rules
-        self.shown: dict[int, tuple[int, ...]] = {}  # by the index of the play among the events
+    def __init__(self, rules: Rules, log: SeatLog) -> None:
+        self.seat, self.rules = log.seat, rules
+        self.shown: dict[int, tuple[int, ...]] = {}  # by the index of the play in the log
+        self.own: Sequence[int] = ()
         self._sizes: Sequence[int] = ()
         self._grown: int | None = None  # the seat that has just picked up cards and may discard sets
         self._round: list[tuple[int, int, int]] = []  # index of the event, seat, number of cards
-        for place, event in enumerate(position.events):
+        for place, event in enumerate(log):
             self._watch(place, event)
         self._note_discarded_sets()
-        own = Counter(position.hand)
-        own.subtract(self._net[self.seat])
-        unseen = sum(seat == self.seat for _, seat, _ in self._round)
-        for play in position.own_plays[len(position.own_plays) - unseen :]:
-            own.update(play.cards)
-        self.own = sorted(own.elements())
 
-    def _watch(self, place: int, event: Event) -> None:
+    def _watch(self, place: int, event: GameEvent) -> None:
         if not isinstance(event, DiscardEvent):
             self._note_discarded_sets()
         match event:
@@ -100,6 +95,8 @@ class _Bounds:
                 most = dict.fromkeys(NUMBERS, self.rules.copies - 1) | {JOKER: 2}
                 self.most = [Counter(most) for _ in self._sizes]
                 self._net = [Counter[int]() for _ in self._sizes]  # cards picked up, minus cards played and discarded
+            case HandDealtEvent(cards):
+                self.own = cards
             case CardsPlayedEvent(seat, _, n):
                 self._round.append((place, seat, n))
             case DoubtResolvedEvent():

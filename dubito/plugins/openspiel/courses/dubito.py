@@ -22,6 +22,8 @@ from typing import Any, ClassVar, Final, Self, cast
 
 from dubito.errors import UsageError
 from dubito.game import GameEvent, Player
+from dubito.game.events import AnswerEvent
+from dubito.game.log import Position, SeatLog
 from dubito.game.streams import SeatStreams
 from dubito.games.dubito.bot import NODES, FiveNodes, Listener, five_questions
 from dubito.games.dubito.cards import COPIES, JOKER, MAX_PLAY, NUMBERS, Hand, HandView, TurnData, TurnOutput
@@ -33,11 +35,11 @@ from dubito.games.dubito.events import (
     DoubtResolvedEvent,
     Event,
     GameStartEvent,
+    HandDealtEvent,
+    OwnCardsEvent,
     PlayerWonEvent,
 )
-from dubito.games.dubito.facts import OwnPlay, Position
 from dubito.games.dubito.game import GAME
-from dubito.games.dubito.knowledge import Notebook
 from dubito.games.dubito.worlds import sample_world, split_shown_cards
 from dubito.plugins.openspiel.course import (
     CHANCE,
@@ -352,6 +354,17 @@ def _describe_event(event: Event) -> str:
             return f"seat {seat} wins place {place}"
 
 
+def _as_event(what: Any, seat: int) -> GameEvent:
+    match what:
+        case ("hand", cards):
+            return HandDealtEvent(cards, only=seat)
+        case ("cards", cards):
+            return OwnCardsEvent(cards, only=seat)
+        case ("did", node, answer):
+            return AnswerEvent(node, bool(answer), only=seat)
+    return cast(GameEvent, what)
+
+
 class Diary:
     """The information state of a seat (see `DubitoCourse.information`), kept by its player.
 
@@ -517,7 +530,7 @@ class DubitoCourse(Course):
         world = type(self)(self.players, self.rules)
         if self.engine is None:
             return world  # while nobody has seen anything yet
-        other = sample_world(self.position(seat), chance)
+        other = sample_world(self.rules, self.seat_log(seat), chance)
         for card in self._deal_steps(other.hands):
             world.apply(card)
         own = deque(self._own_steps(seat))
@@ -542,32 +555,16 @@ class DubitoCourse(Course):
 
     def question(self) -> Position:
         """Return the position of the seat to move, for prompts."""
-        seat = self.player
-        book, hand = Notebook(seat, self.rules), self.hand(seat)
-        observed = [entry.what for entry in self.entries_seen_by(seat)]
-        plays = iter([what[1] for what in observed if isinstance(what, tuple) and what[0] == "cards"])
-        for what in observed:
-            match what:
-                case ("did", node, answer):
-                    book.note_answer(node, bool(answer))
-                case CardsPlayedEvent(mover, _, _) if mover == seat:
-                    book.observe(what, hand, next(plays))
-                    book.begin_turn(())
-                case GameEvent():
-                    book.observe(cast(Event, what), hand)
-                    if isinstance(what, DoubtResolvedEvent):
-                        book.begin_turn(())
-        return book.position(self.node, self.engine.view(), hand)
+        return Position(GAME.rules(**self.rules.stored_form()), self.node, self.seat_log(self.player))
 
     def ask_player(self, player: Player) -> object:
         return getattr(player, NODES[self.node])(self.engine.view())
 
-    def position(self, seat: int) -> Position:
+    def seat_log(self, seat: int) -> SeatLog:
         """Return what this seat has seen, including its last cards if it has won."""
-        events = tuple(entry.what for entry in self.entries_seen_by(seat) if not isinstance(entry.what, tuple))
-        own = [entry.what for entry in self.log if entry.only == seat]
-        plays = tuple(OwnPlay(0, cards) for word, *_, cards in own if word == "cards")
-        return Position(self.rules, seat, self.node, tuple(self.hand(seat)), self.engine.view(), events, plays, {})
+        seen, own = [*self.entries_seen_by(seat)], [entry for entry in self.log if entry.only == seat]
+        missing = [entry for entry in own if entry not in seen]
+        return SeatLog(seat, [_as_event(entry.what, seat) for entry in (*seen, *missing)])
 
     def _own_steps(self, seat: int) -> Iterator[int]:
         """Return the seat's answers and the draws of its turns."""

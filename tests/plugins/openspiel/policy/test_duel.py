@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dubito.games.dubito.knowledge import Knowledge
 from dubito.workshop.recordings import dump_recorded, load_recorded
 from tests.cli.kit import Shell
 from tests.plugins.openspiel.policy.test_command import nash_conv_of
@@ -120,7 +121,7 @@ def test_model_is_asked_the_questions_of_a_game() -> None:
         position = game.position(GAME, state)
         assert load_recorded(GAME, dump_recorded(GAME, position)) == position
         assert state.string.endswith(
-            "".join(f"; {node} {'yes' if yes else 'no'}" for node, yes in position.answers.items())
+            "".join(f"; {node} {'yes' if yes else 'no'}" for node, yes in position.known(Knowledge).answers.items())
         )
 
 
