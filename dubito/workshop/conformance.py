@@ -22,6 +22,7 @@ from typing import Any, Final, NamedTuple
 
 from dubito.errors import BotError, DubitoError, IllegalOutput, UsageError, one_line
 from dubito.game import Choice, Game, GameEvent, Player, Text
+from dubito.game.events import NOBODY
 from dubito.game.flaws import find_ending_flaws, find_position_flaws
 from dubito.game.packages import games_path
 from dubito.game.record import Records, require_whole_game
@@ -202,7 +203,7 @@ def _check_event(subject: Subject, event: Any, seats: int, source: str) -> Itera
         yield Flaw(subject.main, f"{source} returns {name}, which is not a GameEvent; bots only observe game events")
         return
     for fact in ("only", "leaves"):
-        if (seat := getattr(event, fact)) not in (None, *range(seats)):
+        if (seat := getattr(event, fact)) not in (None, NOBODY, *range(seats)):
             yield Flaw(subject.main, f"{name}.{fact} is {seat!r} in a game of {seats} seats")
     if is_dataclass(event) and not type(event).__dataclass_params__.frozen:
         yield Flaw(subject.main, f"{name} can be changed by its observers; make it frozen")

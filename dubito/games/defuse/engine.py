@@ -22,8 +22,10 @@ from dubito.games.defuse.events import (
     DealEvent,
     DrawEvent,
     EndEvent,
+    HandEvent,
     HideEvent,
     LookEvent,
+    PileEvent,
     PlaceEvent,
     PlayEvent,
     TakeEvent,
@@ -116,7 +118,12 @@ class State:
 
     @property
     def start(self) -> Sequence[GameEvent]:
-        return [DealEvent(tuple(sum(hand.values()) for hand in self.hands), len(self.pile))]
+        hands = [HandEvent(tuple(HandView(hand)), only=seat) for seat, hand in enumerate(self.hands)]
+        return [DealEvent(tuple(len(hand.cards) for hand in hands), len(self.pile)), *hands, self._order]
+
+    @property
+    def _order(self) -> PileEvent:
+        return PileEvent(tuple(reversed(self.pile)))
 
     def view(self) -> "View":
         return self._view
@@ -146,6 +153,8 @@ class State:
         elif output == "shuffle":
             shuffle(self.pile, self._rng)
             self.seen = ()
+            if announce > ANNOUNCED:
+                events.append(self._order)
         elif output == "bottom":
             events += self._draw("bottom", announce)
         else:

@@ -1,9 +1,9 @@
-"""The events of draw and defuse. If `only` is set, no other seat observes the event."""
+"""The events of draw and defuse. If `only` is set, no other seat sees the event."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
-from dubito.game import GameEvent
+from dubito.game.events import NOBODY, GameEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +12,26 @@ class DealEvent(GameEvent):
 
     hands: tuple[int, ...]  # sizes, by seat
     pile: int
+
+
+@dataclass(frozen=True, slots=True)
+class HandEvent(GameEvent):
+    """The hand that a seat was dealt."""
+
+    silent = True
+
+    cards: tuple[str, ...]
+    only: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PileEvent(GameEvent):
+    """The order of the pile after a shuffle, which no seat sees."""
+
+    silent = True
+
+    cards: tuple[str, ...]  # top card first
+    only: int | None = NOBODY
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +87,17 @@ class EndEvent(GameEvent):
     """A seat drew the bomb without a defuse card, and the other seat wins."""
 
     loser: int
+
+
+EVENTS: Final = (
+    DealEvent,
+    HandEvent,
+    PileEvent,
+    PlayEvent,
+    LookEvent,
+    DrawEvent,
+    TakeEvent,
+    PlaceEvent,
+    HideEvent,
+    EndEvent,
+)

@@ -19,6 +19,7 @@ from dubito.game import (
 )
 from dubito.games.defuse.bot import DefuseBot
 from dubito.games.defuse.engine import ACTS, GAME_COUNTS, SEAT_COUNTS, HandView, State, deal
+from dubito.games.defuse.events import EVENTS
 
 
 def _deal(rules: object, seats: int, rng: Random) -> State:
@@ -69,6 +70,7 @@ GAME = Game(
     base_path="dubito.games.defuse.bot.DefuseBot",
     fallback="Simple",
     nodes=NODES,
+    events=EVENTS,
     results=RESULTS,
     deal=_deal,
     deal_to_json=lambda state: {"hands": [list(HandView(hand)) for hand in state.hands], "pile": list(state.pile)},

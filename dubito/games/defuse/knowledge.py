@@ -1,75 +1,23 @@
-"""What one seat of draw and defuse has seen and can infer about the pile and the hands."""
+"""What one seat of draw and defuse knows about the pile and the hands."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from dubito.errors import UsageError
-from dubito.game import GameEvent
-from dubito.games.defuse.engine import ALL_CARDS, BOMB, DEFUSE, HAND_CARDS, NodeName
-from dubito.games.defuse.events import DealEvent, DrawEvent, HideEvent, LookEvent, PlaceEvent, PlayEvent, TakeEvent
+from dubito.games.defuse.engine import ALL_CARDS, BOMB, DEFUSE
+from dubito.games.defuse.events import (
+    DealEvent,
+    DrawEvent,
+    HandEvent,
+    HideEvent,
+    LookEvent,
+    PlaceEvent,
+    PlayEvent,
+    TakeEvent,
+)
 
 _PILE = 17
-ActName = Literal["draw", "skip", "bottom", "shuffle", "see", "place"]
-
-
-@dataclass(frozen=True, slots=True)
-class Act:
-    """An action as seen by a seat."""
-
-    seat: int  # the acting seat
-    act: ActName
-    card: str | None = (
-        None  # the drawn card, if it is the bomb or the seat's own draw; None if unseen or nothing was drawn
-    )
-    cards: tuple[str, ...] = ()  # cards cards shown by the seat's own see card, top card first
-    place: int | None = None  # where the seat put the bomb
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """Everything that a seat has observed by the time it decides at a node."""
-
-    seat: int
-    node: NodeName
-    dealt: tuple[str, ...]  # the seat's first hand
-    acts: tuple[Act, ...]  # the actions of both seats
-
-
-class Notebook:
-    """The record of one seat in one game, kept by its player or an observer."""
-
-    def __init__(self, seat: int, rules: Any) -> None:
-        self._seat = seat
-        self._dealt: tuple[str, ...] = ()
-        self._acts: list[Act] = []
-
-    def observe(self, event: GameEvent, cards: Iterable[str]) -> None:
-        """Record an event. `cards` is the hand after the event."""
-        acts = self._acts
-        match event:
-            case DealEvent():
-                self._dealt = tuple(sorted(cards, key=HAND_CARDS.index))
-            case PlayEvent(seat, "skip" | "shuffle" | "see" as card):
-                acts.append(Act(seat, card))
-            case LookEvent(seen):
-                acts[-1] = replace(acts[-1], cards=seen)
-            case DrawEvent():
-                act: ActName = "draw" if event.end == "top" else "bottom"
-                acts.append(Act(event.seat, act, "bomb" if event.bomb else None))
-            case TakeEvent(card):
-                acts[-1] = replace(acts[-1], card=card)
-            case PlaceEvent(seat):
-                acts.append(Act(seat, "place"))
-            case HideEvent(place):
-                acts[-1] = replace(acts[-1], place=place)
-
-    def note_answer(self, node: str, answer: object) -> None:
-        """Do nothing, since all effects of an answer are observed."""
-
-    def position(self, node: NodeName, view: object, cards: Iterable[str]) -> Position:
-        return Position(self._seat, node, self._dealt, tuple(self._acts))
 
 
 @dataclass
@@ -98,18 +46,14 @@ class Pile:
         self.cards = [None] * self.size
         self.astray, self.looked, self.hidden = False, None, False
 
-    def draw(self, top: bool, bomb: bool, seen: str | None = None) -> None:
-        """Remove the top or bottom card. `seen` is the card, if known."""
+    def draw(self, top: bool, bomb: bool) -> None:
+        """Remove the top or bottom card."""
         if self.looked is not None:
             self.looked += 1
         if bomb and self.astray:
             self.astray = False
             return
-        if not self.cards:
-            raise UsageError("a card was drawn from an empty pile")
-        known = self.cards.pop(0 if top else -1)
-        if known is not None and known != (BOMB if bomb else seen or known):
-            raise UsageError(f"a {known} card was there, but another card was drawn")
+        self.cards.pop(0 if top else -1)
         if self.astray and top:
             self.least = max(0, self.least - 1)
 
@@ -126,10 +70,8 @@ class Pile:
         if where is None:
             self.astray, self.least = True, 0
             self.hidden = self.looked is not None
-        elif 0 <= where <= len(self.cards):
-            self.cards.insert(where, BOMB)
         else:
-            raise UsageError(f"place {where}: the pile has {len(self.cards)} cards")
+            self.cards.insert(where, BOMB)
 
     def bomb_range(self) -> tuple[int, int] | None:
         """Return the first and the last place where the bomb may be, or None if the bomb is not in the pile."""
@@ -154,78 +96,85 @@ class Pile:
         return 1 / self.cards.count(None) if self.cards[place] is None else 0.0
 
 
-@dataclass
-class Witness:
-    """The hands, the pile and the played cards of a position. Raises UsageError if it is impossible."""
+class Knowledge:
+    """A fold over the log of a seat (see `dubito.game.log`)."""
 
-    position: Position
-    pile: Pile = field(default_factory=Pile)
-    hand: Counter[str] = field(default_factory=Counter)
-    sizes: list[int] = field(default_factory=lambda: [6, 6])
-    played: list[str] = field(default_factory=list)
-    seat: int = 0  # the seat to act next
-    placing: bool = False
-
-    def __post_init__(self) -> None:
-        self.hand.update(self.position.dealt)
-        for number, act in enumerate(self.position.acts):
-            try:
-                self._act(act)
-            except (UsageError, ValueError) as error:
-                raise UsageError(f"acts.{number}: {error}") from None
+    def __init__(self, rules: Any, seat: int) -> None:
+        self.seat = seat
+        self.hand: list[str] = []
+        self.sizes: list[int] = []  # of both hands
+        self.pile = Pile()
+        self.played: list[str] = []
+        self.placing = False  # whether a seat holds the bomb, to put it back
+        self.history: list[str] = []  # a line per action
+        self.own_moves: list[int] = []  # indices of own actions in the history
+        self._drawn: DrawEvent | None = None  # the last draw
 
     def unseen(self) -> dict[str, int]:
         """Return the cards in the pile and the other hand: all cards except the seat's hand and the played cards."""
         remaining = Counter(ALL_CARDS)
-        remaining.subtract(self.hand)
-        remaining.subtract(self.played)
-        if self.placing:
-            remaining[BOMB] -= 1
+        remaining.subtract([*self.hand, *self.played, *[BOMB] * self.placing])
         return {card: n for card, n in remaining.items() if n}
 
-    def _act(self, act: Act) -> None:
-        own = self.position.seat
-        if act.seat != self.seat or (act.act == "place") != self.placing:
-            raise UsageError(f"the next action cannot be {act.act} by seat {act.seat}")
-        if act.act == "place":
-            self.placing = False
-            if (act.place is None) == (act.seat == own):
-                raise UsageError("only the seat that hid the bomb knows its place")
-            self.pile.place(act.place)
-            self.seat = 1 - self.seat
-            return
-        if act.act != "draw":
-            self._play(act.seat, act.act)
-        if act.act == "shuffle":
-            self.pile.shuffle()
-        elif act.act == "see":
-            if act.seat == own:
-                if len(act.cards) != min(3, self.pile.size):
-                    raise UsageError("a see card shows three cards, or all if there are fewer")
-                self.pile.look(act.cards)
-        elif act.act == "skip":
-            self.seat = 1 - self.seat
-        else:
-            self._draw(act)
+    def see(self, event: Any) -> None:
+        match event:
+            case DealEvent(hands, pile):
+                self.sizes, self.pile = [*hands], Pile([None] * pile)
+            case HandEvent(cards):
+                self.hand = [*cards]
+                self.history.append(f"The cards are dealt. Yours: {', '.join(cards)}.")
+            case PlayEvent(seat, card):
+                self._see_play(seat, card)
+            case LookEvent(cards):
+                self.pile.look(cards)
+                self.history[-1] += f" The top cards are {', '.join(cards)}."
+            case DrawEvent():
+                self._see_draw(event)
+            case TakeEvent(card):
+                self.hand.append(card)
+                assert self._drawn is not None
+                self.history[-1] = self._describe_draw(self._drawn, f"a {card}")
+            case PlaceEvent(seat):
+                self.placing = False
+                if seat != self.seat:
+                    self.pile.place(None)
+                self._tell(seat, f"{self._who(seat, 'put')} the bomb back.")
+            case HideEvent(place):
+                self.pile.place(place)
+                self.history[-1] = f"You put the bomb back at place {place}."
 
-    def _draw(self, act: Act) -> None:
-        bomb = act.card == BOMB
-        self.pile.draw(act.act == "draw", bomb, act.card)
-        if bomb:
-            self._play(act.seat, DEFUSE)
-            self.placing = True
-            return
-        self.sizes[act.seat] += 1
-        if act.seat == self.position.seat:
-            if act.card is None:
-                raise UsageError("the card is missing, but a seat sees its own draws")
-            self.hand[act.card] += 1
-        self.seat = 1 - self.seat
-
-    def _play(self, seat: int, card: str) -> None:
+    def _see_play(self, seat: int, card: str) -> None:
         self.sizes[seat] -= 1
         self.played.append(card)
-        if seat == self.position.seat:
-            if not self.hand[card]:
-                raise UsageError(f"the hand holds no {card} card")
-            self.hand[card] -= 1
+        if seat == self.seat:
+            self.hand.remove(card)
+        if card == DEFUSE:
+            self.history[-1] = f"{self.history[-1][:-1]} and {'play' if seat == self.seat else 'plays'} defuse."
+            return
+        then = ""
+        if card == "shuffle":
+            self.pile.shuffle()
+            then = "; the pile is shuffled"
+        self._tell(seat, f"{self._who(seat, 'play')} {card}{then}.")
+
+    def _see_draw(self, event: DrawEvent) -> None:
+        self._drawn = event
+        self.pile.draw(event.end == "top", event.bomb)
+        self.placing = event.bomb
+        self.sizes[event.seat] += not event.bomb
+        if event.end == "top":
+            self._tell(event.seat, "")
+        self.history[-1] = self._describe_draw(event, "the bomb" if event.bomb else "a card")
+
+    def _describe_draw(self, event: DrawEvent, what: str) -> str:
+        if event.end == "top":
+            return f"{self._who(event.seat, 'draw')} {what} from the top."
+        return f"{self._who(event.seat, 'play')} bottom: {what} from the bottom."
+
+    def _who(self, seat: int, verb: str) -> str:
+        return f"You {verb}" if seat == self.seat else f"seat {seat} {verb}s"
+
+    def _tell(self, seat: int, line: str) -> None:
+        if seat == self.seat:
+            self.own_moves.append(len(self.history))
+        self.history.append(line)

@@ -9,39 +9,35 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.files import NoRules
-from dubito.game import GameEvent
+from dubito.game.events import EVERYTHING, NOBODY
+from dubito.game.log import Log, Position
+from dubito.game.position_file import dump_position, load_position
 from dubito.game.words import parse_facts
-from dubito.games.defuse.engine import State
-from dubito.games.defuse.facts import Notebook, Position, example_position, facts, from_json, to_json
+from dubito.games.defuse.engine import BOMB, State
+from dubito.games.defuse.events import DrawEvent, HandEvent, HideEvent, LookEvent, PileEvent, PlayEvent, TakeEvent
+from dubito.games.defuse.facts import example_position, facts
 from dubito.games.defuse.fake_models import act, place
-from dubito.games.defuse.knowledge import Pile, Witness
+from dubito.games.defuse.game import GAME
+from dubito.games.defuse.knowledge import Knowledge, Pile
 from tests.games.defuse.kit import deal_game
 
 ACTS = ("draw", "skip", "bottom", "shuffle", "see")
 
 
 class Watched:
-    """A game with the notebooks of both seats."""
+    """A game with its log."""
 
     def __init__(self, game: State) -> None:
-        self.game = game
-        self.books = [Notebook(seat, NoRules()) for seat in (0, 1)]
-        self.send_events([*game.start])
-
-    def send_events(self, events: list[GameEvent]) -> None:
-        for event in events:
-            for seat, book in enumerate(self.books):
-                if event.only in (None, seat):
-                    book.observe(event, self.held(seat))
-
-    def held(self, seat: int) -> list[str]:
-        return [*Counter(self.game.hands[seat]).elements()]
+        self.game, self.log = game, Log(game.start)
 
     def move(self, output: str | int) -> None:
-        self.send_events([*self.game.apply(output)])
+        self.log.add(self.game.apply(output, EVERYTHING))
 
-    def position(self, seat: int) -> Position:
-        return self.books[seat].position(self.game.node, self.game.view(), self.held(seat))
+    def position(self, seat: int) -> Position[NoRules]:
+        return Position(NoRules(), self.game.node, self.log.of(seat))
+
+    def known(self, seat: int) -> Knowledge:
+        return self.log.of(seat).fold(Knowledge, NoRules())
 
     def by_chance(self, chance: Random) -> str | int:
         if self.game.node == "place":
@@ -78,7 +74,7 @@ def test_known_cards_of_the_pile_are_right() -> None:
     for watched in games():
         game = watched.game
         for seat in (0, 1):
-            pile = Witness(watched.position(seat)).pile
+            pile = watched.known(seat).pile
             real = game.pile[::-1]
             assert pile.size == len(real)
             others = [card for card in real if card != "bomb"] if pile.astray else real
@@ -100,7 +96,7 @@ def test_stated_chances_match_frequencies() -> None:
     """If the bomb is on top with a stated chance of about a tenth, it is there in about a tenth of cases."""
     said, came = 0.0, 0
     for watched in games():
-        chance = Witness(watched.position(watched.game.seat)).pile.chance_on(0) if watched.game.node == "turn" else 0
+        chance = watched.known(watched.game.seat).pile.chance_on(0) if watched.game.node == "turn" else 0
         if chance and chance < 1:
             said += chance
             came += watched.game.pile[-1] == "bomb"
@@ -113,7 +109,7 @@ def test_chance_is_spread_over_unseen_places() -> None:
     assert pile.chance_on(0) == 1 / 17
     pile.look(["see", "skip", "see"])
     assert [pile.chance_on(place) for place in (0, 2, 3, -1)] == [0, 0, 1 / 14, 1 / 14]
-    pile.draw(top=True, bomb=False, seen="see")
+    pile.draw(top=True, bomb=False)
     assert [pile.chance_on(place) for place in (0, 2)] == [0, 1 / 14]
     pile.shuffle()
     assert pile.chance_on(0) == 1 / 16
@@ -162,7 +158,7 @@ def test_draws_since_a_look_are_counted() -> None:
     told = []
     for output in ("see", "draw", "draw", 2):
         watched.move(output)
-        pile = Witness(watched.position(0)).pile
+        pile = watched.known(0).pile
         told.append((pile.looked, pile.hidden, pile.cards[:2], pile.bomb_range()))
     assert told == [
         (0, False, ["skip", "bomb"], (1, 1)),
@@ -175,24 +171,59 @@ def test_draws_since_a_look_are_counted() -> None:
 PILE = ["skip", "bomb", "nothing", *["see"] * 14]
 
 
+def test_log_determines_the_whole_game() -> None:
+    for deal in range(20):
+        watched, chance = Watched(deal_game(deal)), Random(deal)
+        hands, pile, drawn = [list[str](), list[str]()], list[str](), ""
+        while not watched.game.over:
+            watched.move(watched.by_chance(chance))
+        for event in watched.log.events:
+            match event:
+                case HandEvent(cards, seat):
+                    hands[seat or 0] = [*cards]
+                case PileEvent(cards):
+                    assert event.only == NOBODY
+                    pile = [*cards]
+                case PlayEvent(seat, card):
+                    hands[seat].remove(card)
+                case DrawEvent(_, end):
+                    drawn = pile.pop(0 if end == "top" else -1)
+                    assert (drawn == BOMB) == event.bomb
+                case TakeEvent(card, seat):
+                    assert card == drawn
+                    hands[seat or 0].append(card)
+                case LookEvent(cards):
+                    assert [*cards] == pile[:3]
+                case HideEvent(place):
+                    pile.insert(place, BOMB)
+        assert pile == watched.game.pile[::-1]
+        assert [Counter(hand) for hand in hands] == [+Counter(hand) for hand in watched.game.hands]
+
+
+def test_position_is_read_as_it_was_written() -> None:
+    for watched in games(5):
+        position = watched.position(watched.game.seat)
+        read = load_position(GAME, dump_position(GAME, position))
+        assert read == position
+        assert facts(read) == facts(position)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"seat": 2}, "seat: Input should be less than or equal to 1"),
-        ({"node": "place"}, "node: must be place after the bomb was drawn"),
-        ({"dealt": ["see"] * 6}, "dealt: must contain a defuse card and 5 other cards"),
-        ({"acts": [{"seat": 1, "act": "draw"}]}, "acts.0: the next action cannot be draw by seat 1"),
-        ({"acts": [{"seat": 0, "act": "draw"}]}, "acts.0: the card is missing, but a seat sees its own draws"),
-        (
-            {"acts": [{"seat": 0, "act": "see", "cards": ["see"]}]},
-            "acts.0: a see card shows three cards, or all if there are fewer",
-        ),
-        ({"acts": [{"seat": 0, "act": "draw", "card": "see"}]}, "acts: the next question is for seat 1"),
+        ({"seat": 2}, "seat: seats are 0 to 1"),
+        ({"seat": 1}, "log: it contains an event that seat 1 does not see"),
+        ({"node": "C"}, "defuse has no node 'C'"),
+        ({"format": "defuse position 1"}, "position was written by another version of Dubito"),
+        ({"log": []}, "log: no game has this log"),
+        ({"log": [{"event": "PlayEvent", "seat": 0, "card": "see"}]}, "log: no game has this log"),
+        ({"log": [{"event": "PlayEvent", "seat": 0}]}, "log.0.card: Field required"),
     ],
 )
 def test_impossible_positions_are_refused(change: dict[str, object], words: str) -> None:
+    plain = json.loads(dump_position(GAME, example_position("turn")))
     with pytest.raises(UsageError) as caught:
-        from_json(json.dumps(json.loads(to_json(example_position("turn"))) | change))
+        load_position(GAME, json.dumps(plain | change))
     assert words in str(caught.value)
 
 

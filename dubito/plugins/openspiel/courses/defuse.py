@@ -9,6 +9,7 @@ from random import Random
 from typing import Any, Final, Self, cast
 
 from dubito.game import GameEvent
+from dubito.game.log import SeatLog
 from dubito.games.defuse.engine import (
     ACTS,
     ALL_CARDS,
@@ -25,6 +26,7 @@ from dubito.games.defuse.engine import (
 from dubito.games.defuse.events import (
     DrawEvent,
     EndEvent,
+    HandEvent,
     HideEvent,
     LookEvent,
     PlaceEvent,
@@ -32,8 +34,6 @@ from dubito.games.defuse.events import (
     TakeEvent,
 )
 from dubito.games.defuse.game import GAME
-from dubito.games.defuse.knowledge import Notebook
-from dubito.games.defuse.worlds import sample_world
 from dubito.plugins.openspiel.course import (
     CHANCE,
     ChanceDraws,
@@ -50,6 +50,7 @@ from dubito.plugins.openspiel.course import (
     node_feature,
     one_hot,
 )
+from dubito.plugins.openspiel.courses.defuse_worlds import sample_world
 
 CARDS: Final = (*HAND_CARDS, BOMB)  # outcomes of chance
 PILE: Final = sum(ALL_CARDS.values()) - 2 * (HAND_SIZE + 1)
@@ -186,21 +187,23 @@ class DefuseCourse(Course):
         course = type(self)(self.players, self.rules)
         if self.engine is None:
             return course  # before anyone has seen anything
-        book, dealt = Notebook(seat, None), self.updated_recall(seat).dealt
-        for entry in self.entries_seen_by(seat):
-            if not isinstance(entry.what, tuple):
-                book.observe(entry.what, dealt)
-        position = book.position("turn", None, ())
-        world = sample_world(position, chance)
+        dealt = self.updated_recall(seat).dealt
+        seen = [entry.what for entry in self.entries_seen_by(seat) if isinstance(entry.what, GameEvent)]
+        log = SeatLog(seat, [HandEvent(tuple(dealt), only=seat), *seen])
+        world = sample_world(log, chance)
         first, second = [card for card in dealt if card != DEFUSE], world.hand
         course._fix_order([*first, *second] if seat == 0 else [*second, *first])
-        course._fix_order(world.orders[-1])
         own = iter([action for player, action in self.history if player == seat])
-        for place, act in enumerate(position.acts):
-            if act.seat == seat:
-                course.apply(next(own))
-            else:
-                course.apply(course.actions_of(world.places[place] if act.act == "place" else act.act)[0])
+        for place, event in enumerate(log):
+            match event:
+                case PlayEvent(_, card) if card == DEFUSE:
+                    pass
+                case PlayEvent(by, card):
+                    course.apply(ACTS.index(card) if by != seat else next(own))
+                case DrawEvent(by, "top"):
+                    course.apply(ACTS.index("draw") if by != seat else next(own))
+                case PlaceEvent(by):
+                    course.apply(PLACES + world.places[place] if by != seat else next(own))
             course._fix_order(world.orders.get(place, ()))
         for action in own:  # an unfinished shuffle
             course.apply(action)

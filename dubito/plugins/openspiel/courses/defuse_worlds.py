@@ -13,8 +13,19 @@ from math import exp, lgamma
 from random import Random
 from typing import Final, NamedTuple
 
-from dubito.games.defuse.engine import ALL_CARDS, BOMB, CARD_COUNTS, DEFUSE, HAND_CARDS, HAND_SIZE, HandView, State
-from dubito.games.defuse.knowledge import Act, Notebook, Position
+from dubito.game.events import GameEvent
+from dubito.game.log import SeatLog
+from dubito.games.defuse.engine import ALL_CARDS, BOMB, CARD_COUNTS, DEFUSE, HAND_CARDS, HAND_SIZE
+from dubito.games.defuse.events import (
+    DealEvent,
+    DrawEvent,
+    HandEvent,
+    HideEvent,
+    LookEvent,
+    PlaceEvent,
+    PlayEvent,
+    TakeEvent,
+)
 
 _MIXING_CHANGES: Final = 80  # changes to try; enough to reach the right distribution
 _MAX_CHANGES: Final = 20_000  # changes to try before giving up
@@ -25,51 +36,69 @@ Kinds = dict[int, str]  # card names by number, as in `Trace`
 
 @dataclass
 class Trace:
-    """The actions, with cards renumbered after each shuffle. `kinds` maps the identified cards to their names."""
+    """A seat's log, with cards renumbered after each shuffle. `kinds` maps the identified cards to their names."""
 
-    acts: Sequence[Act]
-    seat: int
-    orders: dict[int, list[int]] = field(default_factory=dict)  # the pile, top first, by the act that ordered it
+    log: SeatLog
+    orders: dict[int, list[int]] = field(default_factory=dict)  # the pile, top first, by the event that ordered it
     kinds: Kinds = field(default_factory=dict)
-    taken: dict[int, int] = field(default_factory=dict)  # the card that the other seat drew, by act
-    places: dict[int, int] = field(default_factory=dict)  # where the other seat put the bomb, by act
+    taken: dict[int, int] = field(default_factory=dict)  # the card that the other seat drew, by event
+    places: dict[int, int] = field(default_factory=dict)  # where the other seat put the bomb, by event
+
+    numbers: Iterator[int] = field(default_factory=count)
+    pile: list[int] = field(default_factory=list)  # top first
+    drawn: int = -1  # the last card that was drawn
+    bomb: int = -1  # the bomb, if a seat has put it back since the last shuffle
 
     def follow(self, spots: Mapping[int, float]) -> int | None:
-        """Replay the actions and return the first that fails, or None.
+        """Follow the log and return the last place of the bomb before it becomes impossible, or None.
 
         `spots` are the other seat's places for the bomb, as fractions of the pile.
         """
-        numbers, bomb, last = count(), -1, -1
-        pile = self.orders[-1] = [next(numbers) for _ in range(17)]
-        pile = pile[:]
-        for place, act in enumerate(self.acts):
-            shown: list[tuple[int, str | None]] = []
-            match act.act:
-                case "shuffle":
-                    pile, bomb = [next(numbers) for _ in pile], -1
-                    self.orders[place] = pile[:]
-                case "see":
-                    shown = list(zip(pile, act.cards, strict=False))
-                case "draw" | "bottom":
-                    shown = [(pile.pop(0 if act.act == "draw" else -1), act.card)]
-                    if act.card is None:
-                        self.taken[place] = shown[0][0]
-                case "place":
-                    where = int(spots[place] * (len(pile) + 1)) if act.place is None else act.place
-                    self.places[place], last, bomb = where, place, next(numbers)
-                    self.kinds[bomb] = BOMB
-                    pile.insert(where, bomb)
-            for card, kind in shown:
-                if not self._fits(card, kind, bomb):
-                    return last
-            if act.card == BOMB:
-                bomb = -1
+        last = -1
+        for place, event in enumerate(self.log):
+            if place in spots:
+                last = place
+            if not all(self._fits(card, kind) for card, kind in self._move(place, event, spots)):
+                return last
         return None
 
-    def _fits(self, card: int, kind: str | None, bomb: int) -> bool:
+    def _move(self, place: int, event: GameEvent, spots: Mapping[int, float]) -> Iterator[tuple[int, str | None]]:
+        """Move the cards, and yield those of which the seat sees something, with their names."""
+        match event:
+            case DealEvent(_, size):
+                self._order(place, size)
+            case PlayEvent(_, "shuffle"):
+                self._order(place, len(self.pile))
+            case LookEvent(cards):
+                yield from zip(self.pile, cards, strict=False)
+            case DrawEvent(seat, end, is_bomb):
+                self.drawn = self.pile.pop(0 if end == "top" else -1)
+                if seat != self.log.seat and not is_bomb:
+                    self.taken[place] = self.drawn
+                yield self.drawn, BOMB if is_bomb else None
+                if is_bomb:
+                    self.bomb = -1
+            case TakeEvent(name):
+                yield self.drawn, name
+            case PlaceEvent() if place in spots:
+                self.places[place] = int(spots[place] * (len(self.pile) + 1))
+                self._hide(self.places[place])
+            case HideEvent(where):
+                self._hide(where)
+
+    def _order(self, place: int, size: int) -> None:
+        self.pile, self.bomb = [next(self.numbers) for _ in range(size)], -1
+        self.orders[place] = self.pile[:]
+
+    def _hide(self, where: int) -> None:
+        self.bomb = next(self.numbers)
+        self.kinds[self.bomb] = BOMB
+        self.pile.insert(where, self.bomb)
+
+    def _fits(self, card: int, kind: str | None) -> bool:
         if kind is None:  # the seat only knows that it was not the bomb
             return self.kinds.get(card) != BOMB
-        if bomb >= 0 and (kind == BOMB) != (card == bomb):
+        if self.bomb >= 0 and (kind == BOMB) != (card == self.bomb):
             return False
         return self.kinds.setdefault(card, kind) == kind
 
@@ -78,42 +107,26 @@ class World(NamedTuple):
     """What a seat cannot know about a game."""
 
     hand: Sequence[str]  # the other seat's deal, without its defuse card
-    orders: Mapping[int, Sequence[str]]  # the pile, top first, by act (-1 is the deal)
-    places: Mapping[int, int]  # where the bomb is after each act
-
-    def replay_position(self, position: Position) -> Position:
-        """Return the position in this world. Raises IllegalOutput for an impossible action."""
-        seat, hands = position.seat, [position.dealt, [DEFUSE, *self.hand]]
-        state = State(hands if seat == 0 else hands[::-1], self.orders[-1][::-1], Random(0))
-        book, cards = Notebook(seat, None), HandView(state.hands[seat])
-        book.observe(state.start[0], cards)
-        for place, act in enumerate(position.acts):
-            events = state.apply(self.places[place] if act.act == "place" else act.act)
-            state.pile[:] = self.orders.get(place, state.pile[::-1])[::-1]  # as shuffled
-            for event in events:
-                if event.only in (None, seat):
-                    book.observe(event, cards)
-        return book.position(position.node, state.view(), cards)
+    orders: Mapping[int, Sequence[str]]  # the pile, top first, by the event that ordered it
+    places: Mapping[int, int]  # where the other seat put the bomb, by event
 
 
-def sample_world(position: Position, chance: Random) -> World:
-    """Sample a world in which this seat is dealt the given cards and sees the given actions."""
-    seat, dealt = position.seat, position.dealt
-    acts = [
-        act if act.seat == seat else Act(act.seat, act.act, BOMB if act.card == BOMB else None) for act in position.acts
-    ]
-    trace = _trace_acts(acts, seat, chance)
+def sample_world(log: SeatLog, chance: Random) -> World:
+    """Sample a world in which this seat sees the events of this log."""
+    trace = _trace_log(log, chance)
     hand = range(-HAND_SIZE, 0)  # the other seat's deal
+    dealt = next(event.cards for event in log if isinstance(event, HandEvent))
     kinds = _Guess(trace, dealt, hand).kinds(chance)
     orders = _arrange_piles(trace, dealt, hand, kinds, chance)
     return World([kinds[card] for card in hand], orders, trace.places)
 
 
-def _trace_acts(acts: Sequence[Act], seat: int, chance: Random) -> Trace:
-    """Trace the actions, with places of the bomb that agree with everything seen."""
-    spots = {place: chance.random() for place, act in enumerate(acts) if act.act == "place"}
+def _trace_log(log: SeatLog, chance: Random) -> Trace:
+    """Trace the log, with places of the bomb that agree with everything seen."""
+    placed = [place for place, event in enumerate(log) if isinstance(event, PlaceEvent) and event.seat != log.seat]
+    spots = {place: chance.random() for place in placed}
     while True:
-        trace = Trace(acts, seat)
+        trace = Trace(log)
         wrong = trace.follow(spots)
         if wrong is None:
             return trace
@@ -122,7 +135,7 @@ def _trace_acts(acts: Sequence[Act], seat: int, chance: Random) -> Trace:
 
 @dataclass
 class _Piles:
-    """Which numbered cards are in each hand and pile after every action."""
+    """Which numbered cards are in each hand and pile after every event."""
 
     trace: Trace
     dealt: Sequence[str]
@@ -131,34 +144,31 @@ class _Piles:
     def orders(self, kinds: Kinds) -> Iterator[tuple[int, Counter[str], Counter[str], int]]:
         """Yield each ordering of the pile.
 
-        Each is a tuple of the action, the pile's cards, the cards identified in `kinds`, and how many cards the other
+        Each is a tuple of the event, the pile's cards, the cards identified in `kinds`, and how many cards the other
         seat has played since the previous ordering without holding them.
         """
-        trace, short = self.trace, 0
-        hands = {
-            trace.seat: Counter(self.dealt),
-            1 - trace.seat: Counter([DEFUSE, *(kinds[card] for card in self.hand)]),
-        }
+        log, short = self.trace.log, 0
+        own, other = Counter(self.dealt), Counter([DEFUSE, *(kinds[card] for card in self.hand)])
         pile = Counter(ALL_CARDS)
-        for hand in hands.values():
-            pile.subtract(hand)
-        yield -1, pile, self._count_kinds(-1, kinds), 0
-        for place, act in enumerate(trace.acts):
-            hand = hands[act.seat]
-            if act.act not in ("draw", "place"):
-                hand[act.act] -= 1
-                short += hand[act.act] < 0
-            if act.act == "shuffle":
+        pile.subtract(own)
+        pile.subtract(other)
+        for place, event in enumerate(log):
+            match event:
+                case PlayEvent(seat, card):
+                    hand = own if seat == log.seat else other
+                    hand[card] -= 1
+                    short += hand[card] < 0
+                case TakeEvent(card):
+                    own[card] += 1
+                    pile[card] -= 1
+                case DrawEvent() if place in self.trace.taken:
+                    card = kinds[self.trace.taken[place]]
+                    other[card] += 1
+                    pile[card] -= 1
+            if place in self.trace.orders:
                 yield place, pile, self._count_kinds(place, kinds), short
                 short = 0
-            elif act.card == BOMB:
-                hand[DEFUSE] -= 1
-                short += hand[DEFUSE] < 0
-            elif act.act in ("draw", "bottom"):
-                card = act.card or kinds[trace.taken[place]]
-                hand[card] += 1
-                pile[card] -= 1
-        yield len(trace.acts), pile, Counter(), short
+        yield len(log), pile, Counter(), short
 
     def _count_kinds(self, place: int, kinds: Kinds) -> Counter[str]:
         return Counter([kinds[card] for card in self.trace.orders[place] if card in kinds])
