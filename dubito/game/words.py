@@ -48,6 +48,17 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Play:
+    """Cards that a seat played face down on a pile."""
+
+    seat: int
+    claim: str  # what everyone knows: 2 cards as 7s
+    cards: Sequence[str]  # their names
+    lie: bool | None = None  # whether the claim is a lie; None if it cannot be one
+    shown: bool = False  # whether everyone has seen the cards
+
+
+@dataclass(frozen=True, slots=True)
 class Panel:
     """A part of a game's state as public text, and as text for omniscient viewers."""
 
@@ -60,6 +71,16 @@ class Panel:
     cards: Sequence[str] = ()
     folded: tuple[str, str] | None = None  # an optional part of the truth: its title, and the text shown when opened
     backs: int = 0  # number of cards that a page draws face down
+    plays: Sequence[Play] = ()  # the plays on a pile, the last one on top
+    badge: str = ""  # a short note next to the seat's name: place 1
+
+    def known(self) -> list[Any]:
+        """Return what everyone may know."""
+        plays = [
+            [play.seat, play.claim, *([*play.cards, play.lie] if play.shown else [len(play.cards)])]
+            for play in self.plays
+        ]
+        return [self.title, self.public, self.backs, self.badge, *([] if self.truth else self.cards), *plays]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +91,8 @@ class Marks:
     mistake: str = ""  # the mover's mistake, such as "doubted an honest play"
     # A lie that was let pass, in words. It was a mistake only if the player thought it was a lie.
     let_pass: str = ""
+    catches: bool = False  # whether the move catches a lie
+    note: str = ""  # shown with the number of the turn: a free turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +146,6 @@ class Words:
     SECOND_PERSON: Mapping[str, str] = {
         ME: "you"
     }  # replacements, applied in order, that address a sentence to the person
-    viewer_data: Callable[..., dict[str, Any]] | None = None  # data for the game's own viewer, which replaces panels
-    decision_fits_turn: Callable[..., bool] | None = (
-        None  # whether a model can have been asked this on its turn, in a game with `viewer_data`
-    )
 
     def __init__(self, game: Game) -> None:
         self._game = game

@@ -16,6 +16,7 @@ from dubito.game.words import pluralize
 from dubito.report.tables import (
     Block,
     Column,
+    DrawnCards,
     Paragraph,
     ResultTable,
     Section,
@@ -46,14 +47,14 @@ TrackedMove = TypeVar("TrackedMove", TrackedPlay, TrackedResponse)
 class Stories:
     """The lies told and detected by the players of a run.
 
-    `turns` maps each game with a page to the turns of its seats' moves, and `cards` maps it to the cards played at each
-    turn.
+    `turns` maps each game with a page to the turns of its seats' moves, and `plays` maps it to who played which cards
+    at each turn.
     """
 
     source: Run
     lies: LieCounts
     turns: Mapping[int, Mapping[tuple[int, int], int]]
-    cards: Mapping[int, Sequence[str]]
+    plays: Mapping[int, Sequence[tuple[int, DrawnCards]]]
 
     @property
     def _words(self) -> tuple[str, str, str]:
@@ -133,14 +134,16 @@ class Stories:
         what = pluralize(one.cards) if isinstance(one, TrackedPlay) else self._mistake(one)
         return f"games/{one.game}.html#turn-{turn}", what, f"game {one.game}, turn {turn}"
 
-    def _link_moment(self, title: str, one: TrackedPlay | TrackedResponse) -> tuple[str, str, str, str]:
+    def _link_moment(self, title: str, one: TrackedPlay | TrackedResponse) -> tuple[str, str, str, DrawnCards]:
         address, what, where = self._moment(one)
         return title, address, f"{what}, {one.pile} at stake · {where}", self._describe_cards(one)
 
-    def _describe_cards(self, one: TrackedPlay | TrackedResponse) -> str:
+    def _describe_cards(self, one: TrackedPlay | TrackedResponse) -> DrawnCards:
         """Return the cards of a play, or the cards that a response is about."""
-        turn = self.turns[one.game][one.seat, one.move]
-        return self.cards[one.game][turn - 1 if isinstance(one, TrackedPlay) else turn - 2]
+        turn, plays = self.turns[one.game][one.seat, one.move], self.plays[one.game]
+        seat, cards = plays[turn - 1]
+        is_about_earlier = isinstance(one, TrackedResponse) and seat == one.seat
+        return plays[turn - 2][1] if is_about_earlier else cards
 
     def _mistake(self, one: TrackedResponse) -> str:
         lie, _, call = self._words

@@ -11,6 +11,7 @@ from dubito.report.highlights import Highlights, opening
 from dubito.report.search import GameFields
 from dubito.report.tables import (
     Column,
+    DrawnCards,
     GamePage,
     Page,
     Paragraph,
@@ -24,7 +25,7 @@ from dubito.report.tables import (
 from dubito.show.odds import odds_or_reason
 from dubito.show.opponents import as_sentence
 from dubito.show.run import CannotShowGame, ReplayedGames
-from dubito.show.story import ModelDecisions, Texts, own_moves, page_title, winners
+from dubito.show.story import ModelDecisions, Texts, own_moves, page_title, played_cards, winners
 from dubito.stats.tally import Outcome
 from dubito.store.model_log import describe_answer
 
@@ -115,7 +116,8 @@ class ShownGames:
     why_not: dict[int, str] = field(default_factory=dict)  # reasons why the other games have no page
     written: int = 0  # characters of the pages so far
     turns: dict[int, dict[tuple[int, int], int]] = field(default_factory=dict)  # turns of the seats' moves, by game
-    cards: dict[int, list[str]] = field(default_factory=dict)  # cards played at each turn, by game
+    # who played which cards at each turn, by game
+    plays: dict[int, list[tuple[int, DrawnCards]]] = field(default_factory=dict)
     odds: bool = False  # whether to show the winning chances after each turn
 
     def __post_init__(self) -> None:
@@ -146,7 +148,7 @@ class ShownGames:
             for decision in decisions:
                 self._example(game, names[decision["seat"]], decision, texts)
             self.with_pages.append(game)
-            self.cards[game] = [turn.get("cards", "") for turn in story["turns"]]
+            self.plays[game] = [(turn["seat"], played_cards(story, turn)) for turn in story["turns"]]
             self.turns[game] = {move: turn for move, (turn, _) in own_moves(story["turns"]).items()}
             about = f"Deal {game // self.source.planned.games_per_deal}; seed: {self.source.seed_in_words}."
             model_data = {"decisions": decisions, "pieces": texts.pieces}

@@ -8,6 +8,7 @@ from typing import Any, Final
 from dubito.errors import one_line
 from dubito.game import STATED
 from dubito.report.tables import ResultTable, texts
+from dubito.show.story import count_cards, played_cards
 
 _LONGEST_LIE: Final = "longest run of lies"
 _MOST_PICKED_UP: Final = "most cards picked up"
@@ -29,7 +30,7 @@ class Highlights:
 
         `story` is the viewer's data, and `names` lists the players by seat.
         """
-        if "hands" in story:
+        if self.lies:
             self._note_pickups(game, story, names)
             self._note_lies_in_a_row(game, story, names)
         for one in decisions:
@@ -55,15 +56,13 @@ class Highlights:
                 self._note(_MOST_PICKED_UP, has - had, text, f"games/{game}.html#turn-{number}")
 
     def _note_lies_in_a_row(self, game: int, story: Mapping[str, Any], names: Sequence[str]) -> None:
-        row = [0] * len(names)
-        turns = story["turns"]
-        for number, turn in enumerate(turns, 1):
+        row, caught = [0] * len(names), caught_lies(story)
+        for number, turn in enumerate(story["turns"], 1):
             seat = turn["seat"]
-            if turn.get("honest") is not False:
-                row[seat] = row[seat] if "honest" not in turn else 0
+            if story["lie"] not in turn["marks"]:
+                row[seat] = 0 if played_cards(story, turn) else row[seat]
                 continue
-            is_caught = number < len(turns) and "honest" not in turns[number]
-            row[seat] = 0 if is_caught else row[seat] + 1
+            row[seat] = 0 if number in caught else row[seat] + 1
             text = f"{names[seat]} got away with {row[seat]} {self.lies} in a row"
             self._note(_LONGEST_LIE, row[seat], text, f"games/{game}.html#turn-{number}")
 
@@ -81,13 +80,9 @@ def opening(story: Mapping[str, Any]) -> tuple[int, str]:
 
     This is the first caught lie, or else the biggest highlight, or else the deal.
     """
-    turns, lie = story["turns"], story["lie"]
-    caught_lie = f"first caught {lie}"
-    for number, (turn, after) in enumerate(pairwise([*turns, {}]), 1):
-        if turn.get("honest") is False and after and "honest" not in after:
-            return number + 1, caught_lie
-        if "movers" in turn and lie in turn["marks"] and len(turn["let_pass"]) < len(turn["movers"]) - 1:
-            return number, caught_lie
+    lie = story["lie"]
+    for caught_at in caught_lies(story).values():
+        return caught_at, f"first caught {lie}"
     seen = Highlights(lie, {})
     seen.scan_game(0, story, story["names"], [])
     links = {kind: link for kind, (_, _, link) in seen._found.items() if "#turn-" in link}
@@ -95,11 +90,11 @@ def opening(story: Mapping[str, Any]) -> tuple[int, str]:
     return int(links[at].rpartition("-")[2]) if at else 0, at
 
 
-def count_cards(story: Mapping[str, Any]) -> list[list[int]]:
-    """Return each seat's number of cards at the deal and after each turn, or an empty list for games shown as text."""
-    if "hands" not in story:
-        return []
-    counts = [[len(hand) for hand in story["hands"]]]
-    for turn in story["turns"]:
-        counts.append([len(turn["hands"][seat]) if seat in turn["hands"] else n for seat, n in enumerate(counts[-1])])
-    return counts
+def caught_lies(story: Mapping[str, Any]) -> dict[int, int]:
+    """Map the turn of each caught lie to the turn in which it is caught."""
+    lied_at, caught = 0, {}
+    for number, turn in enumerate(story["turns"], 1):
+        lied_at = number if story["lie"] in turn["marks"] else lied_at
+        if turn.get("caught"):
+            caught[lied_at] = number
+    return caught

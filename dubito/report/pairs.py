@@ -15,11 +15,11 @@ from dubito.errors import DubitoError, one_line
 from dubito.experiment.stored import Run
 from dubito.game import PlayerKind, Results
 from dubito.game.words import pluralize
-from dubito.report.highlights import count_cards
 from dubito.report.run_tables import pairs_table
 from dubito.report.tables import (
     Block,
     Column,
+    DrawnCards,
     Page,
     Paragraph,
     ResultTable,
@@ -33,7 +33,16 @@ from dubito.report.tables import (
 from dubito.report.verdicts import describe_winner
 from dubito.show.odds import load_odds
 from dubito.show.run import ReplayedGames
-from dubito.show.story import ModelDecisions, Texts, list_moves, story_of_game
+from dubito.show.story import (
+    ModelDecisions,
+    Texts,
+    count_cards,
+    drawn_cards,
+    list_moves,
+    panel_states,
+    played_cards,
+    story_of_game,
+)
 from dubito.stats.ranking import Contender, contender_pairs, relate_contenders
 from dubito.stats.rates import Rate
 from dubito.stats.tally import Tally
@@ -122,18 +131,17 @@ class ReplayedGame:
         return held[min(turn + 1, len(held) - 1)][self.seat] if held else None
 
     def describe_view(self, turn: int) -> str:
-        """Return the text that the contender sees before a turn, in games shown as text."""
-        panels = dict(enumerate(self.story.get("panels", ())))
-        for before in self.story["turns"][: turn - 1] if panels else ():
-            panels |= before["panels"]
-        return next((each[2] or each[1] for each in panels.values() if each and each[3] == self.seat), "")
+        """Return the text that the contender sees before a turn, unless it is drawn as cards."""
+        panel = self._panel(turn)
+        return "" if panel.get("cards") else panel.get("truth") or panel.get("public", "")
 
-    def hand(self, turn: int) -> str:
-        """Return the contender's cards before a turn, one letter per card. Empty in games shown as text."""
-        hand: str = self.story["hands"][self.seat] if "hands" in self.story else ""
-        for before in self.story["turns"][: turn - 1] if hand else ():
-            hand = before["hands"].get(self.seat, hand)
-        return hand
+    def hand(self, turn: int) -> DrawnCards:
+        """Return the contender's cards before a turn."""
+        return drawn_cards(self.story, self._panel(turn).get("cards", ()))
+
+    def _panel(self, turn: int) -> dict[str, Any]:
+        panels = next(islice(panel_states(self.story), turn - 1, None))
+        return next((panel for panel in panels if panel.get("seat") == self.seat), {})
 
 
 @dataclass(frozen=True)
@@ -253,13 +261,14 @@ def _kinds_table(one: Side, other: Side, splits: Sequence[Split], key: str) -> R
 def _position(one: Side, other: Side, split: Split, *, odds: bool) -> ShownPosition:
     game, turn = split.games[0], split.turn
     before = f"Hand: {game.describe_view(turn)}. " if game.describe_view(turn) else ""
-    before += game.story["story"][turn - 2] if turn > 1 else game.story.get("start", "The cards are dealt.")
+    before += game.story["story"][turn - 2] if turn > 1 else game.story["start"]
     points = _amount(one.run.game.results, abs(split.cost))
     worse = one.name if split.cost < 0 else other.name
     title = f"Deal {split.deal}, turn {turn}"
     cost = f"cost {one_line(worse)} {points}" if split.cost else ""
     choices = [_choice(side, played, split, odds=odds) for side, played in zip((one, other), split.games, strict=True)]
-    if len({(choice.text, choice.cards) for choice in choices}) == 1:  # the story does not tell the choices apart
+    mine, theirs = choices
+    if (mine.text, mine.cards) == (theirs.text, theirs.cards):  # the story does not tell the choices apart
         outputs = (played.outputs[split.move] for played in split.games)
         choices = [
             replace(choice, text=f"{choice.text} (answer: {_describe_output(output)})")
@@ -271,7 +280,7 @@ def _position(one: Side, other: Side, split: Split, *, odds: bool) -> ShownPosit
 def _choice(side: Side, game: ReplayedGame, split: Split, *, odds: bool) -> ShownChoice:
     turn, held, results = split.turn, game.cards_after(split.turn), side.run.game.results
     made = game.story["turns"][turn - 1]
-    truth = "; ".join(text for text, _ in made.get("truth", ()))
+    truth = "; ".join(text for text, cards in made["truth"] if not cards)
     own = [one for one in side.decisions(game) if (one["seat"], one["turn"]) == (game.seat, turn)]
     reasons = (each["reasoning"] for one in own for each in one["attempts"][-1:])
     after = [] if held is None else [f"{pluralize(held)} after the next turn"]
@@ -289,7 +298,7 @@ def _choice(side: Side, game: ReplayedGame, split: Split, *, odds: bool) -> Show
         side.name,
         side.kind,
         game.story["story"][turn - 1] + (f" ({truth})" if truth else ""),
-        made.get("cards", ""),
+        played_cards(game.story, made),
         split.kind(game, results).removeprefix(_OTHER_MOVE),
         one_line(next(filter(None, reasons), ""), _MAX_REASON),
         "; ".join(after),

@@ -7,8 +7,8 @@ from textwrap import wrap
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
-from dubito.report.highlights import count_cards
 from dubito.report.tables import Chart, GamePage, Preview
+from dubito.show.story import count_cards
 
 try:
     from PIL import Image, ImageDraw, ImageFont
@@ -95,7 +95,7 @@ def _rows(chart: Chart) -> Iterator[tuple[str, tuple[float, float, float]]]:
 def picture_of_game(page: GamePage) -> bytes:
     """Draw the winners and each seat's number of cards by turn as a PNG.
 
-    For games without hands, draw only the winners.
+    For games that do not count cards, draw only the winners.
     """
     story: Mapping[str, Any] = page.told
     picture, turns, card_counts = _Picture(page.title, page.about), len(story["turns"]), count_cards(story)

@@ -2,7 +2,7 @@
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from hashlib import sha256
 from importlib.resources import files
@@ -28,7 +28,15 @@ from dubito.report.trim import TRIMS, longest_page, with_turns
 from dubito.show.odds import odds_or_reason
 from dubito.show.opponents import as_sentence
 from dubito.show.run import CannotShowGame, ReplayedGames
-from dubito.show.story import ModelDecisions, Texts, describe_results, game_in_short, page_title, story_of_record
+from dubito.show.story import (
+    ModelDecisions,
+    Texts,
+    describe_results,
+    game_in_short,
+    list_moves,
+    page_title,
+    story_of_record,
+)
 from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
 
@@ -101,13 +109,17 @@ def _load_model_calls(game: Game, database: Path, number: int, story: Mapping[st
         raise UsageError(f"there is no {DATABASE} next to the file")
     with RunDb.open(database) as db:
         model_data = ModelDecisions(db, game).describe_game(number, story, Texts())
-    fits_turn = load_words(game).decision_fits_turn
-    if not all(
-        decision["turn"] and (fits_turn is None or fits_turn(decision, story["turns"]))
-        for decision in model_data["decisions"]
-    ):
+    asked = {(one["seat"], one["turn"]) for one in model_data["decisions"]}
+    if not _are_of_game(asked, story["turns"]):
         raise UsageError(f"the {DATABASE} next to the file contains a different game with this number")
     return model_data
+
+
+def _are_of_game(asked: Set[tuple[int, int]], turns: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether models were asked in these turns: at each of their moves, unless a mistake ended the game."""
+    models = {seat for seat, _ in asked}
+    moves = {(seat, number) for seat, number, _ in list_moves(turns) if seat in models}
+    return asked <= moves and all("forfeit" in turns[number - 1]["marks"] for _, number in moves - asked)
 
 
 def shared_file(path: Path, person: str = "") -> SharedGame:

@@ -200,7 +200,7 @@ def write_run_pages(
     except CannotShowGame as error:
         lies = str(error)
     counted = None if isinstance(lies, str) else lies
-    stories = None if counted is None else Stories(source, counted, shown.turns, shown.cards)
+    stories = None if counted is None else Stories(source, counted, shown.turns, shown.plays)
     looks = [(f"{len(shown.with_pages):,} games", "games.html", "Replay any game with every prompt and reply")]
     pages = [strategy(source, scanned, lies), shown.list_page()]
     if has_pairs:

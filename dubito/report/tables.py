@@ -48,6 +48,9 @@ _MAX_ROWS: Final = 500  # rows of a table on a page, except the list of games
 _MAX_JSON_ROWS: Final = 1000  # larger tables are written only as CSV, which takes half the space
 
 
+DrawnCards = Sequence[Sequence[str]]  # the name, sign and icon of each card
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column: its key in files, its title, and how its values are shown.
@@ -297,7 +300,7 @@ class Tiles:
     path: str  # of the player's page
     figures: Sequence[tuple[str, Rate]]  # name, rate
     text: str = ""
-    links: Sequence[tuple[str, str, str, str]] = ()  # name, path, description, cards (a letter each)
+    links: Sequence[tuple[str, str, str, DrawnCards]] = ()  # name, path, description, cards
 
     def bars(self) -> Iterator[tuple[str, str, Rate | None]]:
         """Yield the name, text and bar of each rate. A rate with few cases has no bar."""
@@ -466,7 +469,7 @@ class ShownChoice:
     name: str
     kind: PlayerKind
     text: str
-    cards: str  # cards that the player played, one letter each
+    cards: DrawnCards  # that the player played
     what: str  # the kind of move
     reason: str
     result: str
@@ -480,7 +483,7 @@ class ShownPosition:
     title: str
     cost: str
     before: str  # the last event
-    hand: str  # cards of both players, one letter each
+    hand: DrawnCards  # of both players
     choices: Sequence[ShownChoice]
 
 

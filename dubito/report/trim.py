@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Any, Final
 
 from dubito.report.render import embed_json
 from dubito.report.sender import SharedGame
 from dubito.report.tables import GamePage
-from dubito.show.story import Texts
+from dubito.show.story import Texts, panel_states
 
 
 def _without_bodies(told: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -82,24 +83,6 @@ def with_turns(page: GamePage, count: int) -> GamePage:
     told = page.told
     turns, opens = told["turns"], told["opens"]
     first = max(0, min(opens - count // 2 - 1, len(turns) - count))
-    kept = [{**turn, "pile": max(0, turn["pile"] - first)} if "pile" in turn else turn for turn in turns]
-    window = {"turns": kept[first : first + count], "story": told["story"][first : first + count]}
-    start = _state_before(told, first)
-    return replace(page, told={**told, **window, **start, "opens": opens - first, "first": first})
-
-
-def _state_before(told: Mapping[str, Any], first: int) -> dict[str, Any]:
-    """Return the hands or panels before the turn at this index."""
-    if "hands" in told:
-        hands = [*told["hands"]]
-        for turn in told["turns"][:first]:
-            for seat, hand in turn["hands"].items():
-                hands[seat] = hand
-        return {"hands": hands}
-    panels = [*told["panels"]]
-    for turn in told["turns"][:first]:
-        panels += [None] * (max(turn["panels"], default=-1) + 1 - len(panels))
-        for place, panel in turn["panels"].items():
-            panels[place] = panel
-        panels = [panel for panel in panels if panel is not None]
-    return {"panels": panels}
+    window = {"turns": turns[first : first + count], "story": told["story"][first : first + count]}
+    panels = next(islice(panel_states(told), first, None))
+    return replace(page, told={**told, **window, "panels": panels, "opens": opens - first, "first": first})

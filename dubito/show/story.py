@@ -21,6 +21,7 @@ from dubito.game.words import (
     Line,
     Marks,
     Panel,
+    Play,
     describe_forfeit,
     describe_question,
     describe_start,
@@ -48,20 +49,14 @@ from dubito.store.run_db import RunDb
 def story_of_game(session: Session, names: Sequence[str], spoken: Callable[[str], str] = str) -> dict[str, Any]:
     """Return the viewer's data for a game, starting at its deal.
 
-    Uses the game's `drawn` if it is defined, otherwise text. `spoken` adapts sentences to their reader. `truths`
-    contains, for each move, the truth about statements that a model can make before the move. `ending` is empty if the
-    moves stop before the game is over. Errors from illegal moves propagate.
+    `spoken` adapts sentences to their reader. `truths` contains, for each move, the truth about statements that a model
+    can make before the move. `ending` is empty if the moves stop before the game is over. Errors from illegal moves
+    propagate.
     """
-    state, viewer_data = session.state, load_words(session.game).viewer_data
     truths: list[bool | None] = []
-    moments = _note_truths(session, truths)
-    if viewer_data is not None:
-        moves = ((moment.output, moment.events) for moment in moments)
-        whole: dict[str, Any] = viewer_data(state, moves, names, session.label, spoken)
-    else:
-        whole = _PanelStory(session, spoken).build(moments, names)
+    whole = _Story(session, spoken).build(_note_truths(session, truths), names)
     lie, _ = session.game.results.lie_words
-    return whole | {"truths": truths, "lie": lie} | ({} if state.over else {"ending": ""})
+    return whole | {"truths": truths, "lie": lie}
 
 
 def _note_truths(session: Session, truths: list[bool | None]) -> Iterator[Moment]:
@@ -72,6 +67,37 @@ def _note_truths(session: Session, truths: list[bool | None]) -> Iterator[Moment
             return
         truths.append(truth)
         yield moment
+
+
+def panel_states(story: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:
+    """Yield the panels at the deal and after each turn."""
+    panels: list[dict[str, Any]] = story["panels"]
+    yield panels
+    for turn in story["turns"]:
+        panels = [panel for panel in (dict(enumerate(panels)) | turn["panels"]).values() if panel is not None]
+        yield panels
+
+
+def count_cards(story: Mapping[str, Any]) -> list[list[int]]:
+    """Return each seat's number of cards at the deal and after each turn.
+
+    The list is empty if the game does not count cards.
+    """
+    counts = []
+    for panels in panel_states(story):
+        held = {panel["seat"]: panel.get("backs", 0) for panel in panels if "seat" in panel}
+        counts.append([held.get(seat, 0) for seat in range(len(story["names"]))])
+    return counts if any(counts[0]) else []
+
+
+def drawn_cards(story: Mapping[str, Any], indexes: Iterable[int]) -> list[list[str]]:
+    """Return the name, sign and icon of each card."""
+    return [story["faces"][index] for index in indexes]
+
+
+def played_cards(story: Mapping[str, Any], turn: Mapping[str, Any]) -> list[list[str]]:
+    """Return the cards that were played or seen in a turn."""
+    return drawn_cards(story, next((cards for _, cards in turn["truth"] if cards), ()))
 
 
 def winners(results: Results, buckets: Sequence[int], counts: Sequence[tuple[int, ...]]) -> list[int]:
@@ -133,77 +159,116 @@ def winners_of_ending(results: Results, ending: Ending) -> list[int]:
     return winners(results, buckets, [(*counts, 0) for counts in ending.counts])
 
 
-class _PanelStory:
-    """Describes a game in panels. Each turn consists of its sentences, the truth and the changed panels."""
+class _Story:
+    """Describes a game. Each turn consists of its sentences, the truth and the changed panels."""
 
     def __init__(self, session: Session, spoken: Callable[[str], str]) -> None:
         self._session, self._spoken = session, spoken
+        self._words = load_words(session.game)
+        self._teller = self._words.Teller(session.state, session.label)
         self._faces: dict[str, int] = {}  # index of each card that is drawn, by name
+        self._plays: dict[str, int] = {}  # index of each play, by its JSON
 
     def build(self, moments: Iterable[Moment], names: Sequence[str]) -> dict[str, Any]:
         """Return the game's data. The moves of a turn form one step in the viewer."""
-        state, label, game = self._session.state, self._session.label, self._session.game
-        words, spoken = load_words(game), self._spoken
-        teller = words.Teller(state, label)
-        self._panels = dealt = self._panel_rows(teller.panels())
-        start = spoken(describe_start(words, state, label))
+        state, words = self._session.state, self._words
+        self._panels = dealt = [*map(self._panel, self._teller.panels())]
+        start = self._spoken(describe_start(words, state, self._session.label))
         turns: list[dict[str, Any]] = []
         story: list[str] = []
-        movers, lines, marks, played = list[int](), list[Line](), list[Marks](), state.turns_played
+        turn, played = _Turn(), state.turns_played
         for moment in moments:
-            movers.append(moment.seat)
-            if isinstance(moment.output, Forfeit):
-                lines.append(Line(describe_forfeit(moment.output.seat, label, game)))
-                marks.append(Marks(("forfeit",)))
-            else:
-                lines += teller.describe_move(moment.seat, moment.output, moment.events)
-                marks.append(read_marks(teller))
+            self._add_move(turn, moment)
             if state.over or state.turns_played != played:
-                turns.append(self._turn(movers, lines, teller.panels()) | _marks_of_turn(movers, marks))
-                story.append(spoken(" ".join(line.said for line in lines if line.said)))
-                movers, lines, marks, played = [], [], [], state.turns_played
+                turns.append(self._turn(turn))
+                story.append(self._spoken(" ".join(line.said for line in turn.lines if line.said)))
+                turn, played = _Turn(), state.turns_played
         return {
             "names": list(names),
             "start": start,
             "faces": list_faces(words, [*self._faces]),
+            "plays": [json.loads(play) for play in self._plays],
             "panels": dealt,
             "turns": turns,
             "story": story,
-            "ending": spoken(teller.ending()[0]) if state.over else "",
+            "ending": self._spoken(self._teller.ending()[0]) if state.over else "",
         }
 
-    def _turn(self, movers: list[int], lines: list[Line], panels: list[Panel]) -> dict[str, Any]:
-        now = self._panel_rows(panels)
-        changed: dict[int, list[Any] | None] = {
+    def _add_move(self, turn: "_Turn", moment: Moment) -> None:
+        turn.movers.append(moment.seat)
+        if isinstance(moment.output, Forfeit):
+            turn.lines.append(Line(describe_forfeit(moment.output.seat, self._session.label, self._session.game)))
+            turn.marks.append(Marks(("forfeit",)))
+            return
+        turn.lines += self._teller.describe_move(moment.seat, moment.output, moment.events)
+        turn.marks.append(read_marks(self._teller))
+        public = [event for event in moment.events if event.only is None]
+        if moment.seat == turn.movers[0] and (speech := self._words.speech(moment.output, public)):
+            turn.speech = speech
+
+    def _turn(self, turn: "_Turn") -> dict[str, Any]:
+        now = [*map(self._panel, self._teller.panels())]
+        changed: dict[int, Any] = {
             place: panel for place, panel in enumerate(now) if [panel] != self._panels[place : place + 1]
         }
         changed |= dict.fromkeys(range(len(now), len(self._panels)))  # these panels no longer exist
         self._panels = now
-        truth = [[self._spoken(line.truth), self._numbers_of_faces(line.cards)] for line in lines if line.truth]
-        return {"seat": movers[0], "movers": movers, "panels": changed, "truth": truth}
+        truth = [[self._spoken(line.truth), self._indexes(line.cards)] for line in turn.lines if line.truth]
+        return {"seat": turn.movers[0], "panels": changed, "truth": truth} | turn.described()
 
-    def _panel_rows(self, panels: list[Panel]) -> list[list[Any]]:
-        return [
-            [
-                *map(self._spoken, (each.title, each.public, each.truth)),
-                *(each.seat, self._numbers_of_faces(each.cards)),
-                *([each.folded] if each.folded else []),
-            ]
-            for each in panels
-        ]
+    def _panel(self, panel: Panel) -> dict[str, Any]:
+        """Return what the viewer draws of a panel, without empty fields."""
+        drawn = {
+            "title": self._spoken(panel.title) if panel.seat is None else "",
+            "seat": panel.seat,
+            "public": self._spoken(panel.public),
+            "truth": self._spoken(_lead(panel.truth) if panel.cards else panel.truth),
+            "hidden": bool(panel.cards and panel.truth),  # whether the cards are
+            "cards": self._indexes(panel.cards),
+            "folded": panel.folded,
+            "backs": panel.backs,
+            "plays": [*map(self._play, panel.plays)],
+            "badge": panel.badge,
+        }
+        return {key: value for key, value in drawn.items() if value or (value == 0 and key == "seat")}
 
-    def _numbers_of_faces(self, cards: Sequence[str]) -> list[int]:
+    def _play(self, play: Play) -> int:
+        encoded = json.dumps([play.seat, self._spoken(play.claim), self._indexes(play.cards), play.lie, play.shown])
+        return self._plays.setdefault(encoded, len(self._plays))
+
+    def _indexes(self, cards: Sequence[str]) -> list[int]:
         return [self._faces.setdefault(card, len(self._faces)) for card in cards]
 
 
-def _marks_of_turn(movers: Sequence[int], marks: Sequence[Marks]) -> dict[str, Any]:
-    """Return how the moves of a turn are marked, and which seats made mistakes."""
-    kinds = dict.fromkeys(kind for mark in marks for kind in mark.kinds)
-    by_seat = [*zip(movers, marks, strict=True)]
-    mistakes = {seat: mark.mistake for seat, mark in by_seat if mark.mistake}
-    let_pass = {seat: mark.let_pass for seat, mark in by_seat if mark.let_pass}
-    by_move = {"kinds": [[*mark.kinds] for mark in marks]} if len(marks) > 1 else {}
-    return {"marks": [*kinds], "mistakes": mistakes, "let_pass": let_pass, **by_move}
+def _lead(text: str) -> str:
+    """Return the words before the cards, which are drawn."""
+    return text[: text.find(":") + 1]
+
+
+@dataclass
+class _Turn:
+    """The moves of a turn."""
+
+    movers: list[int] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    marks: list[Marks] = field(default_factory=list)
+    speech: str = ""
+
+    def described(self) -> dict[str, Any]:
+        """Return who moved, how the moves are marked and which seats made mistakes, without empty fields."""
+        several, by_seat = len(self.movers) > 1, [*zip(self.movers, self.marks, strict=True)]
+        optional = {
+            "movers": self.movers if several else [],
+            "kinds": [[*mark.kinds] for mark in self.marks] if several else [],
+            "caught": any(mark.catches for mark in self.marks),
+            "note": ", ".join(filter(None, (mark.note for mark in self.marks))),
+            "speech": self.speech,
+        }
+        return {
+            "marks": [*dict.fromkeys(kind for mark in self.marks for kind in mark.kinds)],
+            "mistakes": {seat: mark.mistake for seat, mark in by_seat if mark.mistake},
+            "let_pass": {seat: mark.let_pass for seat, mark in by_seat if mark.let_pass},
+        } | {key: value for key, value in optional.items() if value}
 
 
 _PIECE: Final = re.compile(r'[^\n]*?(?:\n|,(?=")|$)')  # a line, or one key of JSON

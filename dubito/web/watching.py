@@ -29,7 +29,7 @@ from dubito.web.guard import VIEWER, build_site
 
 NEWS: Final = "/api/news"  # URL that pages poll
 # lists that a page extends with new items
-_GROWING_LISTS: Final = ("turns", "story", "decisions", "pieces", "shared")
+_GROWING_LISTS: Final = ("turns", "story", "decisions", "pieces", "shared", "faces", "plays")
 _SITE: Final = Site("", (("/", "Game"),), f"{VIEWER}/", "/static/icon.svg", served=True)
 
 

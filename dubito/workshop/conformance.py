@@ -496,7 +496,9 @@ def _check_words(subject: Subject) -> Iterator[Flaw]:
             events = state.apply(output)
             texts += [words.address_person(words.sentence(event, str)) for event in events]
             texts += [line.said for line in teller.describe_move(seat, output, events)]
-            texts += [text for panel in teller.panels() for text in (panel.title, *panel.cards)]
+            for panel in teller.panels():
+                texts += [panel.title, panel.badge, *panel.cards]
+                texts += [text for play in panel.plays for text in (play.claim, *play.cards)]
         ending = teller.ending()
         if not ending:
             yield Flaw(file, "Teller.ending() is empty; start with a sentence about how the game ended")

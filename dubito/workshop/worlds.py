@@ -126,7 +126,7 @@ class SeatWorld:
         """Return the game's texts that everyone sees."""
         if self.teller is None:
             return {}
-        panels = [[panel.title, panel.public, *([] if panel.truth else panel.cards)] for panel in self.teller.panels()]
+        panels = [panel.known() for panel in self.teller.panels()]
         return {"panels": panels, "describe_move": [line.said for line in self.lines if line.said]}
 
     def secret_words(self) -> list[str]:

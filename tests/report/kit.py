@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+from collections.abc import Mapping, Sequence
 from html.parser import HTMLParser
 from io import BytesIO
 from pathlib import Path
@@ -65,6 +66,33 @@ def stating(folder: Path) -> RunResult:
 
 def report_of(run: Path, **options: Any) -> Path:
     return write_report(run, REPO, **options).parent
+
+
+def states(told: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
+    """Return a game page's panels before the first turn and after each turn."""
+    found = [told["panels"]]
+    for turn in told["turns"]:
+        changed = dict(enumerate(found[-1])) | {int(place): panel for place, panel in turn["panels"].items()}
+        found.append([panel for _, panel in sorted(changed.items()) if panel])
+    return found
+
+
+def hands(told: Mapping[str, Any]) -> list[list[list[str]]]:
+    """Return the names of each seat's cards before the first turn and after each turn."""
+    return [
+        [[told["faces"][card][0] for card in panel.get("cards", [])] for panel in panels if "seat" in panel]
+        for panels in states(told)
+    ]
+
+
+def played(turn: Mapping[str, Any]) -> list[int]:
+    """Return the cards that were played in a turn, as indexes of faces, or an empty list."""
+    return next((cards for _, cards in turn["truth"] if cards), [])
+
+
+def pile(told: Mapping[str, Any], panels: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
+    """Return the plays on the pile."""
+    return [told["plays"][each] for panel in panels for each in panel.get("plays", [])]
 
 
 def data(report: Path, key: str) -> list[dict[str, Any]]:

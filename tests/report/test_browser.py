@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.chromium import Chrome
-from tests.report.kit import HOSTILE, SCRIPT, Page, data, report_of, stating
+from tests.report.kit import HOSTILE, SCRIPT, Page, data, hands, pile, played, report_of, states, stating
 
 AT_LENGTH = pytest.mark.at_length
 FADED = "[...document.querySelectorAll('.scroll')].map(box => box.classList.contains('more'))"
@@ -118,7 +118,7 @@ def test_the_viewer_steps_by_keys_buttons_and_links(bots_run: Path, chrome: Chro
     chrome.open(page)
     assert chrome.text("#turn").startswith(f"turn {game['opens']} of {last}")
     assert chrome.text("#said").startswith(game["story"][game["opens"] - 1])
-    assert "cards" not in game["turns"][game["opens"] - 1], "a lie is revealed there"
+    assert game["turns"][game["opens"] - 1]["caught"], "a lie is revealed there"
     chrome.key("Home")
     assert chrome.text("#turn").startswith("deal")
     for key, expected in (("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("End", last), ("Home", 0)):
@@ -135,35 +135,35 @@ def test_the_viewer_steps_by_keys_buttons_and_links(bots_run: Path, chrome: Chro
 def test_cards_move_from_hand_to_board_without_suits(bots_run: Path, chrome: Chrome) -> None:
     page, game = briefest(bots_run)
     chrome.open(page, "#turn-0")
-    states: list[list[list[list[str]]]] = chrome.run(
+    seen: list[list[list[list[str]]]] = chrome.run(
         "(() => { const cards = (list) => [...list].map(item => [...item.querySelectorAll('.card')]"
         ".map(card => `${card.getAttribute('aria-label')} ${card.innerHTML}`)); "
-        "const seen = () => ['seats', 'pile'].map(id => cards(document.getElementById(id).children)); "
+        "const seen = () => ['#seats > li', '.plays > li'].map(which => cards(document.querySelectorAll(which))); "
         "const all = [seen()]; "
         f"for (let turn = 1; turn <= {len(game['turns'])}; turn++) "
         "{ document.querySelector('[data-go=on]').click(); all.push(seen()); } return all; })()"
     )
-    for turn, (before, (hands, pile)) in zip(game["turns"], itertools.pairwise(states), strict=True):
-        if "cards" in turn:
-            assert sorted(before[0][turn["seat"]]) == sorted(hands[turn["seat"]] + pile[0])
+    for turn, (before, (held, laid)) in zip(game["turns"], itertools.pairwise(seen), strict=True):
+        if played(turn):
+            assert sorted(before[0][turn["seat"]]) == sorted(held[turn["seat"]] + laid[0])
         else:
-            taken = {card for hand in hands for card in hand} - {card for hand in before[0] for card in hand}
-            assert taken <= {card for play in pile for card in play}
-        shown = {card for hand in hands for card in hand}
+            taken = {card for hand in held for card in hand} - {card for hand in before[0] for card in hand}
+            assert taken <= {card for play in laid for card in play}
+        shown = {card for hand in held for card in hand}
         assert len(shown) == len({card.partition(" ")[0] for card in shown})
 
 
 def test_viewer_jumps_to_the_next_bluff_and_plays(bots_run: Path, chrome: Chrome) -> None:
     page, game = briefest(bots_run)
-    bluff, *_ = [turn for turn, one in enumerate(game["turns"], 1) if not one.get("honest", True)]
-    doubt, *_ = [turn for turn, one in enumerate(game["turns"], 1) if turn > bluff and "cards" not in one]
-    later = next(turn for turn, one in enumerate(game["turns"], 1) if turn > bluff and not one.get("honest", True))
+    bluff, *_ = [turn for turn, one in enumerate(game["turns"], 1) if "bluff" in one["marks"]]
+    doubt, *_ = [turn for turn, one in enumerate(game["turns"], 1) if turn > bluff and "doubt" in one["marks"]]
+    later = next(turn for turn, one in enumerate(game["turns"], 1) if turn > bluff and "bluff" in one["marks"])
     chrome.open(page, "#turn-0")
     for wanted in (bluff, later):
         chrome.key("b")
         assert chrome.run("location.hash") == f"#turn-{wanted}"
     assert chrome.run("[...document.querySelectorAll('#strip .told')].map(e => Number(e.getAttribute('x1')))") == [
-        turn for turn, one in enumerate(game["turns"], 1) if not one.get("honest", True)
+        turn for turn, one in enumerate(game["turns"], 1) if "bluff" in one["marks"]
     ]
     assert chrome.run("document.querySelectorAll('#strip svg[role] polyline').length") == len(game["names"])
     half = len(game["turns"]) // 2
@@ -219,7 +219,7 @@ def test_each_decision_has_a_link(stating_run: Path, chrome: Chrome) -> None:
     said = chrome.text("#thoughts")
     name = game["names"][decision["seat"]]
     assert said.startswith(f"{name}Doubt? {'yes' if decision['answer'] else 'no'}I ")
-    truth = "✓ honest" if game["turns"][turn - 2]["honest"] else "✗ a bluff"
+    truth = "✗ a bluff" if "bluff" in game["turns"][turn - 2]["marks"] else "✓ honest"
     stated = f"{round(100 * decision['p_bluff'])} %. Actually: {truth}."
     assert f"Stated probability that the last play is a bluff: {stated}" in said
     wrong = [one for one in game["decisions"] if "wrong" in one]
@@ -244,11 +244,11 @@ def test_hands_can_be_hidden(bots_run: Path, chrome: Chrome) -> None:
     chrome.key("h")
     assert chrome.text("#open") == "Show hands"
     assert chrome.run("document.querySelectorAll('#seats .card').length") == 0
-    assert f"{len(game['hands'][0])} cards" in chrome.text("#seats li")
+    assert f"{len(hands(game)[0][0])} cards" in chrome.text("#seats li")
     chrome.key("ArrowRight")
-    assert chrome.run("document.querySelectorAll('#pile .card:not(.back)').length") == 0
+    assert chrome.run("document.querySelectorAll('#boards .card:not(.back)').length") == 0
     chrome.click("#open")
-    assert chrome.run("document.querySelectorAll('#pile .truth').length") > 0
+    assert chrome.run("document.querySelectorAll('#boards .truth').length") > 0
 
 
 def test_a_decision_has_its_prompt_and_its_reply(models_run: Path, chrome: Chrome) -> None:
@@ -265,8 +265,7 @@ def test_a_decision_has_its_prompt_and_its_reply(models_run: Path, chrome: Chrom
     assert "from the provider · 1 call" in words
     assert "100 tokens in (0 cached), 20 out · cost unknown" in words
     assert history == len(game["turns"])
-    claimed = game["turns"][turn - 2]["claimed"]
-    assert f"as {claimed}. Do you doubt?" in words
+    assert f"{pile(game, states(game)[turn - 1])[-1][1]}. Do you doubt?" in words
     assert f"Decision {decision['number']}, seat {decision['seat']}, node C (should_doubt)" in words
 
 

@@ -11,13 +11,13 @@ from dubito.report.site import write_report
 from dubito.report.tables import Tiles
 from dubito.stats.rates import Rate
 from dubito.store.folder import pack, unpack
-from tests.report.kit import Page, data
+from tests.report.kit import Page, data, played
 
 
 def linked(report: Path, address: str) -> tuple[Any, Any]:
     file, _, turn = address.partition("#turn-")
     (game,) = Page(report / file).json
-    return game["turns"][int(turn) - 1], [*game["turns"], {}][int(turn)]  # nothing follows the last turn
+    return game["turns"][int(turn) - 1], [*game["turns"], {"truth": []}][int(turn)]  # nothing follows the last turn
 
 
 def test_boldest_lie_exists_and_was_not_caught(models_run: Path) -> None:
@@ -27,8 +27,8 @@ def test_boldest_lie_exists_and_was_not_caught(models_run: Path) -> None:
     assert found
     for address, cards in found:
         turn, after = linked(report, address)
-        assert (turn["marks"], len(turn["cards"])) == (["bluff"], int(cards))
-        assert after["cards"], "the lie was not doubted"
+        assert (turn["marks"], len(played(turn))) == (["bluff"], int(cards))
+        assert played(after), "the lie was not doubted"
 
 
 @pytest.mark.parametrize("which", ["models_run", "stating_run"])
@@ -53,7 +53,7 @@ def test_best_lies_and_worst_mistakes_are_correct(which: str, request: pytest.Fi
                 assert row["what"] == "false doubt" or row["stated"] > 0.5
             elif row["which"] != "mistake":
                 assert turn["marks"] == ["bluff"]
-                assert ("cards" in after) == (row["which"] == "successful bluff")
+                assert bool(played(after)) == (row["which"] == "successful bluff")
             seen.add(row["what"])
     assert "false doubt" in seen
     assert which == "models_run" or "let a bluff pass" in seen
@@ -123,8 +123,8 @@ def test_page_of_a_bot_links_its_caught_bluffs_and_false_doubts(bots_run: Path) 
         links = re.findall(r'<a href="../(games/\d+.html#turn-\d+)">game', bot_page(path).read_text())
         for row, address in zip(rows, links, strict=True):
             turn, after = linked(bots_run / "report", address)
-            assert ("cards" in turn) == (row["which"] != "mistake")
-            assert ("cards" in after) == (row["which"] == "successful bluff") or row["which"] == "mistake"
+            assert bool(played(turn)) == (row["which"] != "mistake")
+            assert bool(played(after)) == (row["which"] == "successful bluff") or row["which"] == "mistake"
     assert seen == {"successful bluff", "caught bluff", "mistake"}
 
 

@@ -17,7 +17,7 @@ from dubito.report.site import write_report
 from dubito.stats.tally import Outcome, unpack_outcome
 from tests.experiment.kit import REPO, registry
 from tests.llm.kit import rows
-from tests.report.kit import Page, data, hand_written, report_of
+from tests.report.kit import Page, data, hand_written, hands, pile, played, report_of, states
 
 LATER = "SELECT outcome FROM games WHERE game >= 4"
 
@@ -33,20 +33,21 @@ def game_data(report: Path, number: int) -> Any:
 
 def test_filters_match_the_games(bots_run: Path) -> None:
     """Bluffs, doubts, and a seat's mistakes about the previous play."""
-    for number in range(10):
-        turns = game_data(bots_run / "report", number)["turns"]
-        for before, turn in zip([None, *turns], turns, strict=False):
-            assert turn["marks"] == (["doubt"] if "cards" not in turn else [] if turn["honest"] else ["bluff"])
-            lay: dict[str, Any] = {"honest": True, "seat": 0, "won": []}
-            if before and turn["pile"] < turns.index(turn):
-                lay = before
+    for page in range(10):
+        game = game_data(bots_run / "report", page)
+        turns = game["turns"]
+        for number, (before, turn) in enumerate(zip([None, *turns], turns, strict=False)):
+            is_bluff = any(said.endswith("a bluff") for said, _ in turn["truth"])
+            assert turn["marks"] == (["bluff"] * is_bluff if played(turn) else ["doubt"])
             mistakes, let_pass = [*turn["mistakes"].values()], [*turn["let_pass"].values()]
-            if "cards" not in turn:
-                assert mistakes == (["doubted an honest play"] if before["honest"] else [])
+            met_bluff = bool(before) and before["marks"] == ["bluff"]
+            if not played(turn):
+                assert mistakes == ([] if met_bluff else ["doubted an honest play"])
+                assert turn.get("caught", False) == met_bluff
             else:
                 # A player who has left cannot be doubted (R4).
-                bluff = not lay["honest"] and lay["seat"] not in lay["won"]
-                assert let_pass == (["let a bluff pass"] if bluff else [])
+                can_doubt = met_bluff and "out of cards" not in game["story"][number - 1]
+                assert let_pass == (["let a bluff pass"] if can_doubt else [])
             assert not (mistakes and let_pass)
 
 
@@ -56,7 +57,7 @@ def test_stated_probability_is_next_to_the_truth(stating_run: Path) -> None:
         (game,) = Page(page).json
         for decision in game["decisions"]:
             if decision["p_bluff"] is not None:
-                assert decision["truth"] == (not game["turns"][decision["turn"] - 2]["honest"])
+                assert decision["truth"] == ("bluff" in game["turns"][decision["turn"] - 2]["marks"])
                 stated += 1
     assert stated > 10
 
@@ -65,7 +66,8 @@ def test_title_names_the_winner(bots_run: Path) -> None:
     for number in range(5):
         page = Page(bots_run / "report" / "games" / f"{number}.html")
         (game,) = page.json
-        (winner,) = [name for name, place in zip(game["names"], game["places"], strict=True) if place == 1]
+        seats = [panel for panel in states(game)[-1] if "seat" in panel]
+        (winner,) = [name for name, panel in zip(game["names"], seats, strict=True) if panel.get("badge") == "place 1"]
         assert f"Game {number}: {winner} wins" in page.words
 
 
@@ -83,19 +85,19 @@ def test_small_run_shows_every_game(which: str, request: pytest.FixtureRequest) 
 def test_states_are_complete(bots_run: Path) -> None:
     """Between two turns no card is lost except by discards and jokers of wrong doubts."""
     game = game_data(bots_run / "report", 0)
-    hands = list(game["hands"])
-    assert sum(map(len, hands)) == 54
-    for number, turn in enumerate(game["turns"]):
-        before = list(hands)
-        for seat, hand in turn["hands"].items():
-            hands[int(seat)] = hand
-        if "cards" in turn:
-            assert sorted(before[turn["seat"]]) == sorted(hands[turn["seat"]] + turn["cards"])
-            assert turn["pile"] <= number
-            pile = game["turns"][turn["pile"] : number + 1]
-            assert len({play["claimed"] for play in pile}) == 1
+    held, panels = hands(game), states(game)
+    assert sum(map(len, held[0])) == 54
+    for number, turn in enumerate(game["turns"], 1):
+        (before, now), seat, plays = held[number - 1 : number + 1], turn["seat"], pile(game, panels[number])
+        assert plays
+        if played(turn):
+            own = [game["faces"][card][0] for card in played(turn)]
+            assert sorted(before[seat]) == sorted(now[seat] + own)
+            assert plays[-1][::2] == [seat, played(turn), False]
+            assert len({claim.partition(" as ")[2] for _, claim, *_ in plays}) == 1
         else:
-            assert turn["pile"] == number + 1
+            assert [shown for *_, shown in plays] == [False] * (len(plays) - 1) + [True]
+            assert pile(game, panels[number - 1])[-1][:4] == plays[-1][:4]
 
 
 def test_decisions_are_at_their_turn(models_run: Path) -> None:
@@ -107,7 +109,7 @@ def test_decisions_are_at_their_turn(models_run: Path) -> None:
             turn = game["turns"][decision["turn"] - 1]
             assert turn["seat"] == decision["seat"]
             if decision["node"] == "C":
-                assert ("cards" not in turn) == decision["answer"]
+                assert (not played(turn)) == decision["answer"]
 
 
 def test_game_of_a_changed_bot_is_not_shown(tmp_path: Path) -> None:

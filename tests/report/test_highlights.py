@@ -1,10 +1,11 @@
 """A report's highlights, recomputed from its pages, and their links."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from dubito.report.highlights import opening
-from tests.report.kit import Page, data
+from tests.report.kit import Page, data, hands, played
 
 
 def games(run: Path) -> dict[int, dict[str, Any]]:
@@ -24,12 +25,12 @@ def row_of(run: Path, kind: str) -> tuple[str, str]:
 def test_highlights_are_the_largest_pickup_and_longest_lies(bots_run: Path) -> None:
     most, longest = 0, 0
     for told in games(bots_run).values():
-        held, row = [len(hand) for hand in told["hands"]], [0] * len(told["names"])
+        held, row = [[len(hand) for hand in each] for each in hands(told)], [0] * len(told["names"])
+        grown = (now - then for before, after in pairwise(held) for then, now in zip(before, after, strict=True))
+        most = max(most, *grown)
         for turn, after in zip(told["turns"], [*told["turns"][1:], None], strict=True):
-            for seat, hand in turn["hands"].items():
-                most, held[int(seat)] = max(most, len(hand) - held[int(seat)]), len(hand)
-            if "honest" in turn:
-                told_on = not turn["honest"] and (after is None or "honest" in after)
+            if played(turn):
+                told_on = "bluff" in turn["marks"] and (after is None or bool(played(after)))
                 row[turn["seat"]] = row[turn["seat"]] + 1 if told_on else 0
                 longest = max(longest, row[turn["seat"]])
     assert row_of(bots_run, "most cards picked up")[0].endswith(f" picked up {most} cards")
@@ -63,18 +64,15 @@ def test_the_upset_is_a_win_against_stronger_ones(bots_run: Path) -> None:
 
 
 def test_game_opens_at_first_caught_lie_or_highlight_or_deal() -> None:
-    play = {"seat": 0, "hands": {}, "marks": [], "honest": True}
-    lie, doubt = {**play, "honest": False}, {"seat": 1, "hands": {}, "marks": ["doubt"]}
+    play: dict[str, Any] = {"seat": 0, "panels": {}, "marks": [], "truth": [["really", [0]]]}
+    lie, doubt = {**play, "marks": ["bluff"]}, {"seat": 1, "panels": {}, "marks": ["doubt"], "truth": []}
 
     def opens(*turns: dict[str, Any]) -> tuple[int, str]:
-        told = {"names": ["A", "B"], "winners": [], "hands": ["", ""], "lie": "bluff", "turns": turns}
+        told = {"names": ["A", "B"], "winners": [], "panels": [], "faces": [[]], "lie": "bluff", "turns": turns}
         return opening(told)
 
-    assert opens(lie, play, lie, doubt, lie, doubt) == (4, "first caught bluff")
+    caught = {**doubt, "caught": True}
+    assert opens(lie, play, lie, caught, lie, caught) == (4, "first caught bluff")
     assert opens(lie, play, lie, lie) == (4, "longest run of lies")
     assert opens(play, doubt, play) == (0, "")
-    said = {"movers": [0, 1, 2], "marks": ["bluff"], "let_pass": {1: "let it pass", 2: "let it pass"}}
-    caught = {**said, "let_pass": {1: "let it pass"}}
-    in_words = {"names": ["A"], "winners": [], "lie": "bluff", "turns": [said, caught]}
-    assert opening(in_words) == (2, "first caught bluff")
-    assert opening({**in_words, "turns": [said]}) == (0, "")
+    assert opens(lie, {**lie, "marks": ["bluff", "doubt"], "caught": True}) == (2, "first caught bluff")

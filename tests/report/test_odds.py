@@ -74,10 +74,10 @@ def test_failed_playouts_report_the_reason(shell: Shell, chrome: Chrome) -> None
     assert told["odds"]["why"].startswith("game 0 cannot be played on from its turns: cannot pickle ")
     assert not Path("d/odds").exists()
     chrome.open(Path("pages/games/0.html"))
-    assert chrome.text("#strip").startswith("Winning chances are not shown: game 0 cannot be played on ")
+    assert "Winning chances are not shown: game 0 cannot be played on " in chrome.text("#strip")
     assert shell("share", "d", "--game", "0", "--output", "s.html").code == 0
     chrome.open(Path("s.html"))
-    assert chrome.text("#strip") == ""
+    assert "Winning chances" not in chrome.text("#strip")
 
 
 def test_longer_games_get_fewer_playouts() -> None:

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from dubito.games.bs.words import FACES
 from tests.chromium import Chrome
 from tests.cli.kit import Shell, run_in
 from tests.conftest import in_gate
 from tests.games.kit import EVERY_GAME, write_kuhn
-from tests.report.kit import Page, data
+from tests.report.kit import Page, data, hands, pile, states
 
 BS = ("--bots", "Player1,Player2,Player3,Player4", "--games", "12")
 
@@ -33,18 +34,6 @@ def game_data(number: int) -> Any:
     return game
 
 
-SIGNS = ["A", *map(str, range(2, 11)), "J", "Q", "K"]
-
-
-def states(game: Any) -> list[list[Any]]:
-    """Return all panels before the first turn and after each turn."""
-    found = [game["panels"]]
-    for turn in game["turns"]:
-        changed = dict(enumerate(found[-1])) | {int(place): panel for place, panel in turn["panels"].items()}
-        found.append([panel for _, panel in sorted(changed.items()) if panel])
-    return found
-
-
 def accusers(game: Any, turn: Any) -> set[str]:
     return {f"{name} says BS" for name in game["names"]} & {line for line, _ in turn["truth"]}
 
@@ -56,15 +45,13 @@ def test_game_of_bs_is_shown_with_all_cards() -> None:
     for row in listed:
         game = game_data(int(row["game"]))
         assert len(game["turns"]) == len(game["story"]) == row["turns"]
-        for *hands, (_, pile, lies, _, lying) in states(game):
-            cards = [card for _, _, truth, _, _ in hands for card in truth.split() if card != "nothing"]
-            cards += lies.removeprefix("from the bottom: ").split()
-            assert [game["faces"][each][1] for *_, drawn in hands for each in drawn] + [
-                game["faces"][each][1] for each in lying
-            ] == cards
-            assert sorted(map(SIGNS.index, cards)) == sorted([*range(13)] * 4)
-            assert [seat for *_, seat, _ in hands] == [0, 1, 2, 3]
-            assert pile.startswith("Empty." if not lies else f"{len(lies.split()) - 3} card")
+        for panels, held in zip(states(game), hands(game), strict=True):
+            laid = [card for _, _, cards, *_ in pile(game, panels) for card in cards]
+            cards = [name for hand in held for name in hand] + [game["faces"][each][0] for each in laid]
+            assert sorted(cards) == sorted(FACES)
+            assert [panel.get("seat") for panel in panels] == [0, 1, 2, 3, None]
+            assert [panel.get("backs", 0) for panel in panels] == [*map(len, held), len(laid)]
+            assert panels[-1]["public"].startswith("Empty." if not laid else f"{len(laid)} card")
         for number, turn in enumerate(game["turns"]):
             assert turn["movers"] == [number % 4, *(seat for seat in range(4) if seat != number % 4)]
         for turn in game["turns"]:
@@ -109,7 +96,7 @@ def check_forfeit(game: Any) -> None:
     """Check that Bad ended the game in its first turn."""
     seat = game["names"].index("Bad")
     assert len(game["turns"]) == seat + 1
-    assert game["turns"][-1]["movers"] == [seat]
+    assert game["turns"][-1]["seat"] == seat
     assert game["story"][-1] == "Bad has failed: the game is over, and nobody wins."
     assert game["ending"] == "The game is over because of a mistake by Bad; nobody wins."
 
@@ -121,12 +108,14 @@ def test_a_game_without_words_is_shown_as_plain_data(shell: Shell, chrome: Chrom
     assert shell("run", "--game", "kuhn", *flags).code == 0
     game = game_data(0)
     assert game["story"][0].startswith("ActEvent: seat 0, act ")
-    assert game["panels"] == [["The deal", "", game["panels"][0][2], None, []]]
-    assert game["panels"][0][2].startswith("cards: ")
+    (panel,) = game["panels"]
+    assert panel.keys() == {"title", "truth"}
+    assert panel["title"] == "The deal"
+    assert panel["truth"].startswith("cards: ")
     chrome.open(Path("r/report/games/0.html"), "#turn=1")
     assert chrome.errors == []
     assert chrome.text("#said") == game["story"][0]
-    assert " gives " in chrome.text("#pile")
+    assert " gives " in chrome.text("#really")
     assert game["decisions"]
     for decision in game["decisions"]:
         chrome.open(Path("r/report/games/0.html"), f"#turn={decision['turn']}")
@@ -139,30 +128,27 @@ def test_a_game_without_words_is_shown_as_plain_data(shell: Shell, chrome: Chrom
 def test_viewer_of_bs_steps_and_hides_cards(chrome: Chrome, width: int) -> None:
     game = game_data(0)
     chrome.screen(width)
-    chrome.open(Path("r/report/games/0.html"))
+    chrome.open(Path("r/report/games/0.html"), "#turn-0")
     assert chrome.text("#said") == game["start"]
     for key, turn in (("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("End", len(game["turns"]))):
         chrome.key(key)
         assert chrome.run("location.hash") == f"#turn-{turn}"
         assert chrome.run("document.querySelector('#said p').textContent") == game["story"][turn - 1]
-        assert game["turns"][turn - 1]["truth"][0][0] in chrome.text("#pile")
-    name, size, *_ = max(states(game)[-1][:4], key=lambda panel: len(panel[2]))
-    assert size in chrome.text("#seats")
+        assert game["turns"][turn - 1]["truth"][-1][0] in chrome.text("#really")
+    panels = states(game)[-1]
+    for panel in panels:
+        assert panel["public"] in chrome.text("#boards" if "seat" not in panel else "#seats")
     assert game["ending"] in chrome.text("#said")
-    last = states(game)[-1]
-    assert chrome.run("document.querySelectorAll('#seats [role=img]').length") == sum(
-        len(panel[4]) for panel in last[:4]
-    )
-    faces = [game["faces"][each] for each in last[0][4]]
-    drawn = "[...document.querySelectorAll('#seats li:first-child [role=img]')].map(one => one.ariaLabel)"
-    assert chrome.run(drawn) == [name for name, *_ in faces]
+    drawn = "[...document.querySelectorAll('#seats li.seat')].map(seat => [...seat.querySelectorAll('[role=img]')]"
+    drawn += ".map(one => one.ariaLabel))"
+    assert chrome.run(drawn) == hands(game)[-1]
     chrome.key("h")
-    assert chrome.run("document.querySelectorAll('#seats [role=img]').length") == 0
-    assert "really" not in chrome.text("#pile")  # what lies there at the end too
-    size_then = f"{name} hand-written{size}"
-    assert size_then in chrome.text("#seats").replace(" moved", "").replace("moved", "")
+    assert chrome.run(drawn) == [[], [], [], []]
+    assert chrome.run("document.querySelectorAll('.plays [role=img]').length") == 0
+    assert chrome.run("document.querySelector('#really').hidden")
+    assert panels[0]["public"] in chrome.text("#seats")
     chrome.key("ArrowLeft")
-    assert "really" not in chrome.text("#pile")
+    assert "honest" not in chrome.text("#boards")
     assert chrome.run("document.documentElement.scrollWidth") <= width
     assert chrome.errors == []
 

@@ -18,7 +18,7 @@ from tests.chromium import Chrome
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
 from tests.engine.golden import FOLDER, RECORDS
-from tests.report.kit import PICTURE, SCRIPT, Page, drawn_in, pictures_linked
+from tests.report.kit import PICTURE, SCRIPT, Page, drawn_in, pictures_linked, states
 
 
 def record_on(page: Path) -> str:
@@ -96,7 +96,7 @@ def test_persons_game_can_be_shared(shell: Shell, chrome: Chrome) -> None:
     chrome.screen(390)
     chrome.open(Path("game.html").resolve())
     top = "document.querySelector('{}').getBoundingClientRect().top"
-    tops = [chrome.run(top.format(one)) for one in ("#pile .card", "#seats", "#said")]
+    tops = [chrome.run(top.format(one)) for one in ("#boards .card", "#seats", "#said")]
     assert 0 < tops[0] < tops[1] < tops[2] < 844
 
 
@@ -214,14 +214,6 @@ def test_game_with_too_many_moves_is_refused_early(
     )
 
 
-def hands_by_turn(told: dict[str, Any]) -> list[list[str]]:
-    all_hands = [told["hands"]]
-    for turn in told["turns"]:
-        changed = {int(seat): hand for seat, hand in turn["hands"].items()}
-        all_hands.append([changed.get(seat, hand) for seat, hand in enumerate(all_hands[-1])])
-    return all_hands
-
-
 def test_long_game_keeps_turns_around_its_best_moment_and_says_so(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, chrome: Chrome
 ) -> None:
@@ -237,7 +229,7 @@ def test_long_game_keeps_turns_around_its_best_moment_and_says_so(
     assert Path("game.html").stat().st_size <= room
     assert 1 < turns < len(whole["turns"])
     assert f"leaves out the record, all but {turns} of its {len(whole['turns'])} turns." in page.words
-    assert hands_by_turn(told) == hands_by_turn(whole)[first : first + turns + 1]
+    assert states(told) == states(whole)[first : first + turns + 1]
     assert told["story"] == whole["story"][first : first + turns]
     assert told["opens"] + first == whole["opens"]
     chrome.open(Path("game.html").resolve())

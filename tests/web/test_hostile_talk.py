@@ -144,5 +144,5 @@ def test_text_from_a_browser_is_escaped_on_every_page(hall: WebServer, chrome: C
     assert chrome.run("document.querySelectorAll('img[src=x]').length") == 0
     assert "taken" not in chrome.run("document.title")
     assert "Deal 0 of seed 3." in chrome.text("#about")
-    assert chrome.run("document.querySelector('#board').offsetHeight") == 0
+    assert chrome.run("document.querySelector('#boards').offsetHeight") == 0
     assert "Echo votes." in chrome.text("main"), "votes are shown without the choice, which nobody observes"

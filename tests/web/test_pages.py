@@ -61,13 +61,14 @@ def test_a_finished_game_is_listed_and_opens(server: WebServer, browser: Browser
     assert len(frames) + 1 == len(record.outputs)
     assert last["said"][-1] == told["ending"]
     assert told["story"][:-1] == [" ".join(frame["said"]) for frame in frames]
-    mine = [(before, turn) for before, turn in itertools.pairwise([{}, *told["turns"]]) if turn["seat"] == end["me"]]
-    met = [turn for before, turn in mine if before.get("honest") is False and "cards" in before]
-    met = [turn for turn in met if "cards" not in turn or turn["let_pass"]]  # only plays that could be doubted
-    caught = sum("cards" not in turn for turn in met)
-    own = sum(turn.get("honest") is False for _, turn in mine)
+    turns = [{"marks": []}, *told["turns"]]
+    mine = [(before, turn) for before, turn in itertools.pairwise(turns) if turn["seat"] == end["me"]]
+    met = [turn for before, turn in mine if "bluff" in before["marks"]]
+    met = [turn for turn in met if "doubt" in turn["marks"] or turn["let_pass"]]  # only plays that could be doubted
+    caught = sum("doubt" in turn["marks"] for turn in met)
+    own = sum("bluff" in turn["marks"] for _, turn in mine)
     assert own > 1
-    calls = sum("cards" not in turn for _, turn in mine)
+    calls = sum("doubt" in turn["marks"] for _, turn in mine)
     figures = [figure for _, figure, _ in end["figures"]]
     assert figures == [f"{caught} of {len(met)}", f"{own}", f"{calls - caught}"]
     best = next(turn for kind, turn, _ in end["moments"] if kind == "best")

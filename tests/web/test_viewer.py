@@ -19,6 +19,7 @@ from dubito.game.record import GameRecord
 from tests.chromium import Chrome
 from tests.engine.golden import FOLDER, RECORDS
 from tests.llm.kit import KEY, YES, Incoming, Response, Server, respond, rows
+from tests.report.kit import pile, states
 from tests.web.kit import Answer, Browser, WebServer, model_at, serve, table_with
 
 SCRIPT: Final = "<script>window.ran = 1</script>"
@@ -75,7 +76,8 @@ def test_models_request_is_shown_at_its_turn(saved: WebServer, chrome: Chrome) -
         words = chrome.text("#decisions")
         assert f"Doubt? {'yes' if decision['answer'] else 'no'} answered" in words
         assert f"You are seat {decision['seat']}." in words
-        assert f"as {game['turns'][turn - 2]['claimed']}. Do you doubt?" in words
+        claim = pile(game, states(game)[turn - 1])[-1][1]
+        assert f"{claim}. Do you doubt?" in words
         assert '{"answer": true}' in words
         assert "from the provider · 1 call" in words
         assert ("doubts" in chrome.text("#said")) == decision["answer"]

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.game import GameEvent
-from dubito.game.words import HAND, ME, Face, Label, Line, Marks, Panel, pluralize, to_second_person
+from dubito.game.words import HAND, ME, Face, Label, Line, Marks, Panel, Play, pluralize, to_second_person
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card, DealEvent, PlayEvent, RoundEvent, TurnEvent, WinEvent
 from dubito.games.bs.engine import State
 from dubito.games.bs.table import SEATS
@@ -128,6 +128,7 @@ class Teller:
         self._state, self._label = state, label
         self._accusers: list[int] = []
         self._play: Sequence[Card] = ()
+        self._plays: list[Play] = []  # on the pile
         self._asked = 0  # the claimed number of the last play
         self._marks = Marks()
         self._held = list(state.public.hands)  # by seat; public knowledge
@@ -146,11 +147,13 @@ class Teller:
         if not isinstance(output, bool):
             self._play, self._accusers, self._asked = output, [], self._number
             self._marks = Marks(("lie",) if self._is_lie else ())
+            claim, played = f"{pluralize(len(output))} as {_ranks(self._asked)}", card_names(sorted(output))
+            self._plays.append(Play(seat, claim, played, self._is_lie))
             truth = f"really {numbers(output)}: {'a lie' if self._is_lie else 'honest'}"
-            return [Line(sentence(events[0], self._label), truth, card_names(sorted(output)))]
+            return [Line(sentence(events[0], self._label), truth, played)]
         wrong = "doubted an honest play" if output and not self._is_lie else ""
         passed = "let a lie pass" if self._is_lie and not output else ""
-        self._marks = Marks(("doubt",) if output else (), wrong, passed)
+        self._marks = Marks(("doubt",) if output else (), wrong, passed, catches=output and self._is_lie)
         lines = []
         if output:
             self._accusers.append(seat)
@@ -207,10 +210,14 @@ class Teller:
         drawn = [counts.accusations_drawn for counts in state.counts]
         accuser = next(seat for seat in SEATS if drawn[seat] > self._drawn[seat])
         counts = f"of {len(self._accusers)} who said BS {label(accuser)} is drawn: " if self._accusers[1:] else ""
+        lost = state.pile.cards
+        self._plays = [Play(accuser, pluralize(len(lost)), card_names(lost))] if lost else []
         if not self._is_lie:
             return f"{counts}it was honest, and {label(accuser)} picks up the pile"
-        lost = numbers(state.pile.cards)
-        return f"{counts}it was a lie, {label(self._mover)} picks up the pile, and {label(accuser)} loses {lost} to it"
+        return (
+            f"{counts}it was a lie, {label(self._mover)} picks up the pile, and {label(accuser)} loses "
+            f"{numbers(lost)} to it"
+        )
 
     def panels(self) -> list[Panel]:
         state = self._state
@@ -223,9 +230,7 @@ class Teller:
         pile = f"{pluralize(len(state.pile.cards))}, face down." if state.pile.cards else "Empty."
         if not state.over:
             pile += f" Round {public.round}: {_ranks(public.number)}."
-        lies = " ".join(_SIGNS[card.number] for card in state.pile.cards)
-        turned, backs = card_names(state.pile.cards), len(state.pile.cards)
-        return [*hands, Panel("The pile", pile, f"from the bottom: {lies}" if lies else "", cards=turned, backs=backs)]
+        return [*hands, Panel("The pile", pile, backs=len(state.pile.cards), plays=tuple(self._plays))]
 
     def ending(self) -> list[str]:
         state = self._state

@@ -5,8 +5,8 @@ The rulebook is docs/rules.md. Sentences about events come from `sentences.sente
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
@@ -14,11 +14,11 @@ from pydantic import TypeAdapter, ValidationError
 from dubito.errors import UsageError, one_line
 from dubito.files import describe_fault
 from dubito.game.record import Strict
-from dubito.game.words import ME, Label, Line, Panel, pluralize, to_second_person
+from dubito.game.words import ME, Face, Label, Line, Marks, Panel, Play, pluralize, to_second_person
 from dubito.games.dubito.cards import JOKER, MAX_PLAY, NUMBERS, TurnData, TurnOutput
 from dubito.games.dubito.engine import DUEL, Result, Rules, State, WinRule, is_honest
 from dubito.games.dubito.engine import why_illegal as refused
-from dubito.games.dubito.events import Event, PlayerWonEvent
+from dubito.games.dubito.events import CardsPlayedEvent, Event
 from dubito.games.dubito.sentences import card_name, describe_cards, ending, number_word, sort_cards
 from dubito.games.dubito.sentences import sentence as sentence
 
@@ -223,8 +223,8 @@ def _random_cards(held: int) -> tuple[tuple[int, str], str]:
     return (held, "all your cards"), "one to three random cards, but no more than you hold"
 
 
-_LETTERS: Final = "*A23456789TJQK"  # one letter per card value
-_OPENING: Final = "AB"  # nodes asked on an empty board
+_SIGNS: Final = ("★", "A", *map(str, range(2, 11)), "J", "Q", "K")
+FACES: Final = {card_name(card): Face(sign, "pip") for card, sign in enumerate(_SIGNS)}
 _JOKERS: Final = ("No joker", "One joker", "Two jokers")
 _LAST_CARD: Final = {"immediate": "winning at once", "contested": "open to doubt"}
 SECOND_PERSON: Final = {
@@ -247,8 +247,6 @@ QUESTIONS: Final = {
     "E": "Play many cards?",
 }
 
-Turns = Iterator[tuple[TurnOutput, Sequence[Event]]]
-
 
 def rules(rules: Any, seats: int) -> list[str]:
     return [objective(seats), *rule_paragraphs(rules.engine_rules, seats), scoring()]
@@ -261,28 +259,64 @@ def summarize_rules(rules: Any) -> str:
 
 
 class Teller:
+    """Narrates a game, including the cards that nobody else sees."""
+
     def __init__(self, state: State, label: Label) -> None:
-        self._state, self._label, self._number = state, label, state.number
+        self._state, self._label = state, label
+        self._plays: list[Play] = []
+        self._marks = Marks()
+        self._free_turns, self._can_doubt = state.free_turns, False
 
     def describe_hand(self, seat: int) -> str:
         return describe_cards(self._state.hands[seat].cards)
 
     def describe_move(self, seat: int, output: TurnOutput, events: Sequence[Event]) -> list[Line]:
         lines = [Line(sentence(event, self._label)) for event in events]
-        if output.cards:
-            verdict = "honest" if is_honest(output.cards, output.number or self._number) else "a bluff"
-            lines[0] = Line(lines[0].said, f"really {describe_cards(output.cards)}: {verdict}")
-        self._number = self._state.number
+        is_bluff = self._can_doubt and bool(self._plays[-1].lie)
+        free = "a free turn" if self._state.free_turns > self._free_turns else ""
+        self._free_turns = self._state.free_turns
+        self._plays = [play for play in self._plays if not self._plays[-1].shown]  # doubted plays leave the board
+        if output.doubt:
+            self._plays[-1] = replace(self._plays[-1], shown=True)
+            self._marks = Marks(("doubt",), "" if is_bluff else "doubted an honest play", catches=is_bluff, note=free)
+        else:
+            play = self._add_play(seat, output)
+            verdict = "a bluff" if play.lie else "honest"
+            lines[0] = Line(lines[0].said, f"really {describe_cards(output.cards or ())}: {verdict}", play.cards)
+            let_pass = "let a bluff pass" if is_bluff else ""
+            self._marks = Marks(("bluff",) if play.lie else (), let_pass=let_pass, note=free)
+        self._can_doubt = self._state.can_doubt
         return lines
 
+    def _add_play(self, seat: int, output: TurnOutput) -> Play:
+        cards = sort_cards(output.cards or ())
+        claim = f"{pluralize(len(cards))} as {card_name(self._state.number, plural=True)}"
+        play = Play(seat, claim, card_names(cards), not is_honest(cards, self._state.number))
+        self._plays.append(play)
+        return play
+
+    def marks(self) -> Marks:
+        return self._marks
+
     def panels(self) -> list[Panel]:
-        state, label = self._state, self._label
-        seats = range(len(state.hands))
+        state = self._state
         hands = [
-            Panel(label(seat), f"{len(state.hands[seat].cards)} cards", self.describe_hand(seat), seat)
-            for seat in seats
+            Panel(
+                self._label(seat),
+                pluralize(len(cards)) if cards else "no cards",
+                self.describe_hand(seat),
+                seat,
+                card_names(cards),
+                backs=len(cards),
+                badge=f"place {state.places[seat]}" if state.places[seat] else "",
+            )
+            for seat, hand in enumerate(state.hands)
+            for cards in [sort_cards(hand.cards)]
         ]
-        return [*hands, Panel("The board", f"{len(state.board)} cards", describe_cards(state.board))]
+        is_doubted = bool(self._plays) and self._plays[-1].shown
+        title = "The doubted cards" if is_doubted else "The board"
+        public = "" if self._plays else "The board is empty."
+        return [*hands, Panel(title, public, backs=len(state.board), plays=tuple(self._plays))]
 
     def ending(self) -> list[str]:
         state, label = self._state, self._label
@@ -292,77 +326,15 @@ class Teller:
         return [ending(state, label), *placed, turns]
 
 
-def viewer_data(
-    state: State, turns: Turns, names: Sequence[str], label: Label, spoken: Callable[[str], str] = str
-) -> dict[str, Any]:
-    """Return the game as data for the viewer, starting with the deal. Errors in a turn propagate.
-
-    `label` names the players in sentences, and `spoken` adapts a sentence to its reader.
-    """
-    held = [list(hand.cards) for hand in state.hands]
-    dealt = [_letters(hand) for hand in held]
-    shown: list[dict[str, Any]] = []
-    story: list[str] = []
-    opened, number, free, seat, doubtable = 0, 0, 0, state.seat, state.can_doubt
-    for output, events in turns:
-        bluffed = doubtable and not shown[-1]["honest"]
-        was_free, free = state.free_turns > free, state.free_turns
-        if output.doubt:
-            opened = len(shown) + 1
-        story.append(" ".join(spoken(sentence(event, label)) for event in events))
-        now = [list(hand.cards) for hand in state.hands]
-        shown.append(
-            {
-                "seat": seat,
-                "pile": opened,  # the first turn whose cards are on the board
-                "won": [event.player_id for event in events if isinstance(event, PlayerWonEvent)],
-                "free": was_free,
-                "hands": {place: _letters(hand) for place, hand in enumerate(now) if hand != held[place]},
-                **_card_fields(output, number),
-                **_marks(output, number, seat, bluffed),
-            }
-        )
-        number, seat, held, doubtable = state.number, state.seat, now, state.can_doubt
-    return {
-        "names": list(names),
-        "hands": dealt,
-        "turns": shown,
-        "story": story,  # one line per turn
-        "places": list(state.places),
-        "ending": spoken(ending(state, label)),
-    }
+def card_names(cards: Iterable[int]) -> list[str]:
+    return [card_name(card) for card in cards]
 
 
-def decision_fits_turn(decision: Mapping[str, Any], turns: Sequence[Mapping[str, Any]]) -> bool:
-    turn = turns[decision["turn"] - 1]
-    opens = "cards" in turn and turn["pile"] == decision["turn"] - 1
-    return (decision["node"] in _OPENING) == opens
-
-
-def _card_fields(output: TurnOutput, number: int) -> dict[str, Any]:
-    if output.doubt:
-        return {}
-    assert output.cards is not None
-    claimed = output.number or number
-    return {
-        "claimed": card_name(claimed, plural=True),
-        "cards": _letters(output.cards),
-        "honest": is_honest(output.cards, claimed),
-    }
-
-
-def _marks(output: TurnOutput, number: int, seat: int, bluffed: bool) -> dict[str, Any]:
-    """Return the turn's search terms for the viewer: bluffs, doubts, and mistakes about the previous play."""
-    if output.doubt:
-        mistakes = {} if bluffed else {seat: "doubted an honest play"}
-        return {"marks": ["doubt"], "mistakes": mistakes, "let_pass": {}}
-    assert output.cards is not None
-    kinds = [] if is_honest(output.cards, output.number or number) else ["bluff"]
-    return {"marks": kinds, "mistakes": {}, "let_pass": {seat: "let a bluff pass"} if bluffed else {}}
-
-
-def _letters(cards: Iterable[int]) -> str:
-    return "".join(map(_LETTERS.__getitem__, sort_cards(cards)))
+def speech(output: TurnOutput, events: Sequence[Event]) -> str:
+    play = next((event for event in events if isinstance(event, CardsPlayedEvent)), None)
+    if play is None:
+        return "Dubito!"
+    return f"{number_word(play.n_cards)} {card_name(play.declared_number, plural=play.n_cards > 1)}!"
 
 
 SLOGAN: Final = "I doubt it."

@@ -1,22 +1,16 @@
-// The table at one turn: seats with their hands, and the pile or the boards.
+// The table at one turn: seats with their hands, and the piles and boards between them.
 "use strict";
 window.dubitoBoard = (view) => {
-  const { game, make, count } = view;
+  const { game, make } = view;
+  const { back, drawnIn, face, fan } = window.dubitoCards;
   const $ = (id) => document.getElementById(id);
-  const NUMBERS = ["no", "one", "two", "three"];
   const CROWDED = 7; // with this many seats, faces shrink
+  const MOST_PLAYS = 5; // on a pile; earlier ones are drawn together
+  const LONGEST_BUBBLE = 30; // maximum number of characters in large type
   const first = game.me ?? 0; // the seat in front
 
-  const draw = window.dubitoCards.byLetter;
-
-  function hand(letters) {
-    if (!letters.length) return make("p", "held", "no cards");
-    const held = make("p", "held", count(letters.length, "card"));
-    if (!view.isOpen()) return held;
-    const cards = make("ul", "open");
-    window.dubitoCards.fan(cards, [...letters].map(draw));
-    return make("div", "hand", held, cards);
-  }
+  const faces = (indexes) => (indexes ?? []).map((index) => game.faces[index]);
+  const avatar = (seat) => window.dubitoAvatar(game.names[seat], game.kinds?.[seat]);
 
   // Seats are placed clockwise, starting with the seat in front.
   function place(item, seat) {
@@ -26,132 +20,126 @@ window.dubitoBoard = (view) => {
     item.classList.toggle("front", seat === first);
   }
 
-  function player(seat, { moved, said, ended, won, below }) {
-    const name = game.names[seat];
-    const kind = game.kinds?.[seat];
-    const item = make("li", "seat", window.dubitoAvatar(name, kind));
-    const head = make("p", "who", make("b", "", name));
-    if (kind) head.append(" ", make("span", `kind ${kind}`, kind));
-    item.append(head);
-    if (ended) item.append(make("span", won ? "badge" : "badge lost", ended));
-    const isNow = view.isNewest() && game.to_move === seat;
-    if (isNow) item.append(make("span", "badge moved", game.thinks ? "is thinking …" : "to move"));
-    item.append(...below);
-    if (moved) item.setAttribute("aria-current", "true");
-    item.classList.toggle("mover", Boolean(moved));
-    if (said) item.append(make("p", said.length > 30 ? "bubble long" : "bubble", said));
-    if (view.isOpen() && isNow && game.words) item.append(make("p", "bubble long thought", game.words));
-    place(item, seat);
-    return item;
+  // The cards replace the text after its first colon.
+  function line(said, cards = []) {
+    return make("p", said.includes("\n") ? "hand drawn" : "hand", ...drawnIn(said, cards));
   }
 
-  function claim(turn) {
-    const words = `${NUMBERS[turn.cards.length] ?? turn.cards.length} ${turn.claimed}`;
-    return `${turn.cards.length === 1 ? words.replace(/s$/, "") : words}!`;
+  function folded([title, text]) {
+    return make("details", "", make("summary", "", title), make("p", "hand drawn", text));
   }
 
-  function cardSeats(state, turn) {
-    return game.names.map((_, seat) => {
-      const won = state.places[seat];
-      const moved = turn && turn.seat === seat;
-      const said = !moved ? "" : turn.cards ? claim(turn) : "Dubito!";
-      const ended = view.isEnd() && !won ? "did not win" : won ? `place ${won}` : "";
-      return player(seat, { moved, said, ended, won, below: [hand(state.hands[seat])] });
-    });
-  }
-
-  // The plays of the round, latest first and large. Everyone has seen doubted cards.
-  function pile(turn, at) {
-    const doubt = turn && !turn.cards;
-    const plays = doubt
-      ? game.turns.slice(game.turns[at - 2].pile, at - 1)
-      : turn
-      ? game.turns.slice(turn.pile, at)
-      : [];
-    $("board").textContent = doubt
-      ? "The doubted cards"
-      : view.isOpen() && view.isEnd() && plays.length
-      ? "Board, face up"
-      : "Board";
-    const items = plays.map((play, index) => {
-      const isLast = index === plays.length - 1;
-      const isKnown = view.isOpen() || (doubt && isLast);
-      const words = `${game.names[play.seat]}: ${count(play.cards.length, "card")} as ${play.claimed}`;
-      const cards = make(
-        "span",
-        "cards",
-        ...[...play.cards].map((letter) => (isKnown ? draw(letter) : window.dubitoCards.back())),
-      );
-      const item = make(
-        "li",
-        isLast ? "latest" : "",
-        window.dubitoAvatar(game.names[play.seat], game.kinds?.[play.seat]),
-        make("p", "claim", words),
-        cards,
-      );
-      if (isKnown) {
-        item.append(
-          make(
-            "span",
-            doubt && isLast ? `stamp ${play.honest ? "honest" : "bluff"}` : `truth ${play.honest ? "honest" : "bluff"}`,
-            play.honest ? "honest" : doubt && isLast ? game.lie : `a ${game.lie}`,
-          ),
-        );
-      }
-      return item;
-    });
-    $("pile").className = "plays";
-    $("pile").replaceChildren(...items.reverse());
-    if (!plays.length) $("pile").append(make("li", "empty", "The board is empty."));
-  }
-
-  const faces = (places) => (places ?? []).map((each) => game.faces[each]);
-
-  function words([, known, truth, , drawn, folded]) {
-    const shown = view.isOpen() ? truth : "";
-    const under = view.isOpen() && folded
-      ? [make("details", "", make("summary", "", folded[0]), make("p", "hand drawn", folded[1]))]
-      : [];
-    const line = (said, cards) =>
-      make("p", said.includes("\n") ? "hand drawn" : "hand", ...window.dubitoCards.drawnIn(said, cards));
+  // The text of a panel, and its hidden part with the hands.
+  function words({ public: known = "", truth = "", hidden, cards, folded: more }) {
+    const shown = view.isOpen() && (truth || hidden);
     return [
-      ...(known ? [line(known, truth ? [] : faces(drawn))] : []),
-      ...(shown ? [line(shown, faces(drawn))] : []),
-      ...under,
+      ...(known || (cards && !hidden) ? [line(known, hidden ? [] : faces(cards))] : []),
+      ...(shown ? [line(truth, faces(cards))] : []),
+      ...(view.isOpen() && more ? [folded(more)] : []),
     ];
   }
 
+  // A seat's cards as a fan below its text.
+  function hand(panel) {
+    const isShown = panel.cards && (!panel.hidden || view.isOpen());
+    const about = [panel.public, isShown ? panel.truth?.replace(/:$/, "") : ""].filter(Boolean).join(", ");
+    const held = make("p", "held", about);
+    if (!isShown) return held;
+    const cards = make("ul", "open");
+    fan(cards, faces(panel.cards).map((one) => face(one)));
+    return make("div", "hand", held, cards);
+  }
+
+  function player(seat, panel, turn) {
+    const name = game.names[seat];
+    const kind = game.kinds?.[seat];
+    const item = make("li", "seat", avatar(seat));
+    const head = make("p", "who", make("b", "", name));
+    if (kind) head.append(" ", make("span", `kind ${kind}`, kind));
+    item.append(head);
+    const lost = view.isEnd() && game.winners && !game.winners.includes(seat);
+    const ended = panel.badge ?? (lost ? "did not win" : "");
+    if (ended) item.append(make("span", panel.badge ? "badge" : "badge lost", ended));
+    const isNow = view.isNewest() && game.to_move === seat;
+    if (isNow) item.append(make("span", "badge moved", game.thinks ? "is thinking …" : "to move"));
+    item.append(...(isOnFelt() ? [hand(panel)] : words(panel)));
+    const moved = turn?.seat === seat;
+    if (moved) item.setAttribute("aria-current", "true");
+    item.classList.toggle("mover", moved);
+    const said = moved && turn.speech;
+    if (said) item.append(make("p", said.length > LONGEST_BUBBLE ? "bubble long" : "bubble", said));
+    if (view.isOpen() && isNow && game.words) item.append(make("p", "bubble long thought", game.words));
+    if (isOnFelt()) place(item, seat);
+    return item;
+  }
+
+  // A play on a pile. Everyone has seen cards that are shown.
+  function play([seat, claim, cards, lie, isShown], isLast) {
+    const isKnown = view.isOpen() || isShown;
+    const item = make(
+      "li",
+      isLast ? "latest" : "",
+      avatar(seat),
+      make("p", "claim", `${game.names[seat]}: ${claim}`),
+      make("span", "cards", ...faces(cards).map((one) => (isKnown ? face(one) : back()))),
+    );
+    if (isKnown && lie !== null) {
+      const kind = lie ? "bluff" : "honest";
+      const word = lie ? game.lie : "honest";
+      item.append(make("span", `${isShown ? "stamp" : "truth"} ${kind}`, lie && !isShown ? `a ${word}` : word));
+    }
+    return item;
+  }
+
+  // All cards of the plays at the bottom of a pile, as a fan.
+  function bottom(plays) {
+    const cards = make("span", "cards");
+    const drawn = plays.flatMap(([, , each, , isShown]) =>
+      faces(each).map((one) => (view.isOpen() || isShown ? face(one) : back()))
+    );
+    fan(cards, drawn);
+    return make("li", "bottom", `${plays.length} earlier plays`, cards);
+  }
+
+  // The plays on a pile, the latest first and large.
+  function pile({ plays = [] }) {
+    if (!plays.length) return [];
+    const all = plays.map((index) => game.plays[index]);
+    const hidden = all.length > MOST_PLAYS + 1 ? all.splice(0, all.length - MOST_PLAYS) : [];
+    const items = all.map((one, at) => play(one, at === all.length - 1)).reverse();
+    const list = make("ol", "plays", ...items, ...(hidden.length ? [bottom(hidden)] : []));
+    return [list];
+  }
+
   function truly([said, drawn]) {
-    const list = make("span", "cards", ...faces(drawn).map((one) => window.dubitoCards.face(one)));
+    const list = make("span", "cards", ...faces(drawn).map((one) => face(one)));
     return make("p", "", ...(drawn.length ? [list, " "] : []), said);
   }
 
-  // A game without drawn cards shows seats and boards as text. Hidden values are shown with the hands.
-  function panels(state, turn) {
-    $("seats").replaceChildren(...game.names.map((_, seat) => {
-      const panel = state.find((one) => one[3] === seat);
-      return player(seat, { moved: turn && turn.seat === seat, below: panel ? words(panel) : [] });
-    }));
-    const boards = state.filter((panel) => panel[3] === null);
-    const really = turn && view.isOpen() ? turn.truth : [];
-    $("board").parentElement.hidden = !boards.length && !really.length;
-    $("board").textContent = boards.length ? boards[0][0] : "Game log";
-    $("pile").className = "panels";
-    $("pile").replaceChildren(
-      ...boards.map((panel, index) =>
-        make("li", "", ...(index ? [make("p", "claim", panel[0])] : []), ...words(panel))
-      ),
-      ...(really.length ? [make("li", "", make("p", "claim", "What was really played"), ...really.map(truly))] : []),
-    );
+  // What happened in secret, except for a play that lies on a pile.
+  function secrets(turn, boards) {
+    const laid = boards.flatMap((panel) => panel.plays?.slice(-1) ?? []).map((index) => `${game.plays[index][2]}`);
+    return view.isOpen() ? (turn?.truth ?? []).filter(([, drawn]) => !drawn.length || !laid.includes(`${drawn}`)) : [];
   }
 
-  function show(state, turn, at) {
+  // Games that count cards are drawn on felt, with the boards in the middle. Others are drawn as boxes.
+  const isOnFelt = () => game.panels.some((panel) => panel.seat !== undefined && panel.backs);
+
+  function show(panels, turn) {
     const table = document.querySelector(".table");
-    table.classList.toggle("in-panels", Boolean(game.panels));
+    table.classList.toggle("in-panels", !isOnFelt());
     table.classList.toggle("crowded", game.names.length >= CROWDED);
-    if (game.panels) return panels(state, turn);
-    $("seats").replaceChildren(...cardSeats(state, turn));
-    pile(turn, at);
+    table.classList.toggle("duel", game.names.length === 2);
+    const seated = game.names.map((_, seat) => panels.find((one) => one.seat === seat) ?? {});
+    $("seats").replaceChildren(...seated.map((panel, seat) => player(seat, panel, turn)));
+    const boards = panels.filter((panel) => panel.seat === undefined);
+    const really = secrets(turn, boards);
+    $("boards").parentElement.hidden = !boards.length;
+    $("boards").replaceChildren(
+      ...boards.map((panel) => make("li", "", make("h2", "", panel.title), ...words(panel), ...pile(panel))),
+    );
+    $("really").hidden = !really.length;
+    $("really").replaceChildren(make("h2", "", "What was really played"), ...really.map(truly));
   }
 
   return { show };

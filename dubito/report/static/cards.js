@@ -199,12 +199,8 @@ window.dubitoCards = (() => {
     return lead ? [`${lead} `, list] : [list];
   }
 
-  // Draws cards that are each named by a letter, as in the data of games.
-  const NAMES = { "*": "joker", A: "ace", T: "10", J: "jack", Q: "queen", K: "king" };
-  const byLetter = (letter) => draw({ "*": "★", T: "10" }[letter] || letter, NAMES[letter] || letter);
-
-  return { draw, byLetter, face, back, fan, drawnIn };
+  return { draw, face, back, fan, drawnIn };
 })();
 for (const place of document.querySelectorAll("[data-cards]")) {
-  place.append(...[...place.dataset.cards].map((letter) => window.dubitoCards.byLetter(letter)));
+  place.append(...JSON.parse(place.dataset.cards).map((one) => window.dubitoCards.face(one)));
 }

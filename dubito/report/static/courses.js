@@ -41,26 +41,36 @@ window.dubitoCourses = (view) => {
     return make("p", "note", title, ...seats);
   }
 
+  // Returns the turn of each lie, and whether it was caught.
+  function tellLies() {
+    const lies = new Map();
+    let latest;
+    game.turns.forEach((turn, place) => {
+      if (turn.marks.includes(game.lie)) lies.set(latest = place + 1, false);
+      if (turn.caught) lies.set(latest, true);
+    });
+    return lies;
+  }
+
   // Draws each seat's number of cards, with a tick for each lie. Ticks of caught lies are longer.
   function hands() {
-    const states = view.states();
-    const most = Math.max(...states.flatMap((state) => state.hands.map((hand) => hand.length)));
+    const held = view.states().map((panels) =>
+      game.names.map((_, seat) => panels.find((panel) => panel.seat === seat)?.backs ?? 0)
+    );
+    if (!held[0].some(Boolean)) return []; // the game does not count cards
+    const most = Math.max(...held.flat());
     const drawn = course(
       1.3 * most,
       "Cards in each player's hand, by turn",
-      (turn, seat) => most - states[turn].hands[seat].length,
+      (turn, seat) => most - held[turn][seat],
     );
-    game.turns.forEach((turn, place) => {
-      if (turn.honest !== false) return;
-      const caught = game.turns[place + 1] && !game.turns[place + 1].cards;
-      const y1 = (caught ? 1.02 : 1.16) * most;
-      drawn.append(
-        shape("line", { x1: place + 1, x2: place + 1, y1, y2: 1.3 * most, class: caught ? "told caught" : "told" }),
-      );
-    });
-    const hasLies = game.turns.some((turn) => turn.honest === false);
+    const lies = tellLies();
+    for (const [x, isCaught] of lies) {
+      const y1 = (isCaught ? 1.02 : 1.16) * most;
+      drawn.append(shape("line", { x1: x, x2: x, y1, y2: 1.3 * most, class: isCaught ? "told caught" : "told" }));
+    }
     const ticks = make("p", "note truth", `Short ticks: a ${game.lie}. Long ticks: a ${game.lie} that was caught.`);
-    return [drawn, legend("Cards in hand: "), ...(hasLies ? [ticks] : [])];
+    return [drawn, legend("Cards in hand: "), ...(lies.size ? [ticks] : [])];
   }
 
   // Draws each seat's winning chances by turn.
@@ -78,8 +88,8 @@ window.dubitoCourses = (view) => {
 
   function draw() {
     document.getElementById("strip")?.remove();
-    if (!game.turns.length || (game.panels && !game.odds)) return;
-    const box = make("div", "", ...(game.panels ? [] : hands()), make("div", "truth", ...(game.odds ? chances() : [])));
+    if (!game.turns.length) return;
+    const box = make("div", "", ...hands(), make("div", "truth", ...(game.odds ? chances() : [])));
     box.id = "strip";
     document.getElementById("slider").after(box);
   }

@@ -31,7 +31,15 @@ window.DUBITO_FOLLOW = (viewer) => {
   function has() {
     const turns = game.turns.length;
     const decisions = game.decisions.filter((one) => one.turn <= turns).length;
-    return { turns, story: turns, decisions, pieces: game.pieces.length, shared: shared.length };
+    return {
+      turns,
+      story: turns,
+      decisions,
+      pieces: game.pieces.length,
+      faces: game.faces.length,
+      plays: game.plays.length,
+      shared: shared.length,
+    };
   }
 
   const looks = () =>
@@ -52,7 +60,7 @@ window.DUBITO_FOLLOW = (viewer) => {
     for (const [key, first] of Object.entries(had)) {
       (key === "shared" ? shared : game[key]).splice(first, Infinity, ...news[key]);
     }
-    for (const key of ["places", "ending", "over", "to_move", "thinks", "words", "warnings", "final"]) {
+    for (const key of ["ending", "over", "to_move", "thinks", "words", "warnings", "final"]) {
       game[key] = news[key];
     }
     if (looks() === before) return;

@@ -1,6 +1,6 @@
 // A shared game starts with a short clip of the round that ends in its best moment. Without motion it starts there.
 "use strict";
-window.dubitoShared = ({ game, show, play }) => {
+window.dubitoShared = ({ game, states, show, play }) => {
   const LONGEST_CLIP = 6; // turns
 
   for (const spot of document.querySelectorAll("[data-face]")) {
@@ -20,7 +20,7 @@ window.dubitoShared = ({ game, show, play }) => {
   });
 
   if (location.hash || !game.opens || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
-  const begins = game.turns[Math.max(0, game.opens - 2)].pile ?? game.opens - 2; // the round's first play
-  show(Math.max(1, begins + 1, game.opens - LONGEST_CLIP));
+  const laid = states()[game.opens].reduce((sum, panel) => sum + (panel.plays?.length ?? 0), 0);
+  show(Math.max(1, game.opens - Math.max(1, laid), game.opens - LONGEST_CLIP));
   play(game.opens);
 };

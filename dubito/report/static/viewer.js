@@ -18,17 +18,6 @@
 
   // --- The page's data ---
 
-  function cardStates() {
-    const all = [{ hands: game.hands, places: game.names.map(() => 0) }];
-    for (const turn of game.turns) {
-      const before = all[all.length - 1];
-      const hands = before.hands.map((hand, seat) => turn.hands[seat] ?? hand);
-      const places = before.places.map((place, seat) => (turn.won.includes(seat) ? game.places[seat] : place));
-      all.push({ hands, places });
-    }
-    return all;
-  }
-
   function panelStates() {
     const all = [game.panels];
     for (const turn of game.turns) all.push(Object.assign([...all[all.length - 1]], turn.panels).filter(Boolean));
@@ -84,7 +73,7 @@
 
   function tell() {
     last = game.turns.length;
-    states = game.panels ? panelStates() : cardStates();
+    states = panelStates();
     finds = turnsByKind();
     $("about").textContent = game.live || game.sent ? game.about : `${game.about} ${game.ending}`;
     for (const old of document.querySelectorAll("#about ~ .warning")) old.remove();
@@ -125,9 +114,9 @@
   // --- Turn by turn ---
 
   function controls() {
-    const free = at && game.turns[at - 1].free ? ", a free turn" : "";
+    const note = at && game.turns[at - 1].note ? `, ${game.turns[at - 1].note}` : "";
     $("turn").textContent = at
-      ? `turn ${at + first} of ${last + first}${isOver() ? "" : " so far"}${free}`
+      ? `turn ${at + first} of ${last + first}${isOver() ? "" : " so far"}${note}`
       : `deal (${count(last, "turn")} follow)`;
     $("slider").value = at;
     courses.mark(at, open);
@@ -149,14 +138,14 @@
   function show(turnNumber, opened = "") {
     at = Math.max(0, Math.min(last, turnNumber));
     const turn = at ? game.turns[at - 1] : null;
-    const said = turn ? game.story[at - 1] : game.start || "The cards are dealt.";
+    const said = turn ? game.story[at - 1] : game.start;
     $("said").replaceChildren(
       make("p", "", said),
       ...(view.isEnd() && game.ending ? [make("p", "", game.ending)] : []),
     );
     if (view.isEnd() && game.final) document.title = document.querySelector("h1").textContent = game.final;
     controls();
-    board.show(states[at], turn, at);
+    board.show(states[at], turn);
     showDecisions(opened);
     story.forEach((item, place) => item.classList.toggle("here", place === at - 1));
     const [list, item] = [$("story").querySelector("ol"), story[at - 1]];
@@ -293,6 +282,7 @@
   const viewer = {
     game,
     shared,
+    states: view.states,
     tell,
     show,
     play,

@@ -12,6 +12,7 @@ from dubito.games.bs.words import (
     FACES,
     OBJECTIVE,
     Teller,
+    card_names,
     describe_view,
     playable_cards,
     rule_paragraphs,
@@ -84,7 +85,8 @@ def test_narrated_sizes_and_truth_match_the_game() -> None:
                     card for card in panel.truth.split() if card != "nothing"
                 ]
             assert pile.public.startswith(f"{len(game.pile.cards)} card" if game.pile.cards else "Empty.")
-            assert len(pile.truth.removeprefix("from the bottom:").split()) == len(game.pile.cards)
+            laid = [card for play in pile.plays for card in play.cards]
+            assert sorted(laid) == sorted(card_names(game.pile.cards))
         assert (game.winner is not None) == teller.ending()[0].endswith(" wins.")
 
 
