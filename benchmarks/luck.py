@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from dubito.cli.call_options import limited_call_options
 from dubito.game.find import find_game
+from dubito.plugins.openspiel.engine import load
 from dubito.plugins.openspiel.policy.command import read_strategy
 from dubito.plugins.openspiel.policy.luck import LuckyGame, OwnDecision, corrected_returns
 from dubito.plugins.openspiel.policy.small import small_game
@@ -74,8 +75,7 @@ def describe_cell(tree: Tree, hero: PolicyTable, solved: PolicyTable, chance: Ra
 
 def main() -> None:
     for name in GAMES:
-        game = find_game(f"openspiel:{name}", Path())
-        engine = game.module("workshop").engine
+        engine = load(name)
         tree, solved = Tree(engine), solve(engine).table
         for player, table in players(name, tree, solved).items():
             print(f"{name:36} {player:14} {describe_cell(tree, table, solved, Random(1))}", flush=True)

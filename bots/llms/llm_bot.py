@@ -25,12 +25,12 @@ class AskedBot(BotBase):
         self._notebook: Any = facts.Notebook(id, rules) if hasattr(facts, "Notebook") else None
         self._facts_of: Callable[[Any], dict[str, Any]] = getattr(self._notebook, "facts", facts.facts)
         self._decisions = 0
-        if game.walk and self._notebook:  # the notebook also records answers of nodes that a subclass overrides
+        if game.has_walk and self._notebook:  # the notebook also records answers of nodes that a subclass overrides
             self.listeners = (cast(Listener, self._notebook),)
 
     def play(self, p: Any) -> Any:
         """Play one turn: follow the game's walk, or ask one node if it has none."""
-        if self._game.walk:
+        if self._game.has_walk:
             if self._notebook:
                 self._notebook.begin_turn(self.cards)
             return super().play(p)
@@ -61,7 +61,7 @@ class AskedBot(BotBase):
 
     def accept(self, node: str, p: Any, answer: Any) -> None:
         """Keep the output of an answer. Raises IllegalOutput if the rules refuse it."""
-        if not self._game.walk:
+        if not self._game.has_walk:
             output = self._game.output_of(node, answer, self.cards)
             if why := p.why_illegal(output):
                 raise IllegalOutput(why)
@@ -128,13 +128,13 @@ class LLMBot(AskedBot):
             self.accept(node, p, answer)
 
         def ask_fallback() -> Any:
-            if self._game.walk:
+            if self._game.has_walk:
                 return getattr(self._fallback, self._game.node(node).method)(p)
             self._outputs.append(self._fallback.play(p))
             return self._game.answer_of(node, self._outputs[-1])
 
         position = self.position(node, p)
-        key = self._conversation.form.key_of(position) if self._game.walk and self._conversation else None
+        key = self._conversation.form.key_of(position) if self._game.has_walk and self._conversation else None
         if key is None:
             self._conversation = self._begin(position, place, accept)
             key = self._conversation.form.key_of(position)

@@ -14,7 +14,7 @@ from dubito.errors import RunStopped, UsageError, one_line
 from dubito.files import write_whole
 from dubito.game import Game
 from dubito.game.record import Forfeit, GameRecord, Records
-from dubito.game.words import describe_forfeit, describe_question, describe_start, load_words
+from dubito.game.words import describe_forfeit, describe_start
 from dubito.show.opponents import Thought
 from dubito.show.session import Moment, Session
 
@@ -32,8 +32,8 @@ class Narrator:
 
     def narrate(self, session: Session) -> None:
         self._session = session
-        self._teller = load_words(session.game).Teller(session.state, session.label)
-        self._voice(describe_start(load_words(session.game), session.state, session.label))
+        self._teller = session.game.words.teller(session.state, session.label)
+        self._voice(describe_start(session.game.words, session.state, session.label))
         while not session.over:
             if not session.state.over:
                 self._begin_move()
@@ -54,7 +54,7 @@ class Narrator:
         state, game = self._session.state, self._session.game
         truth = game.truth(state) if self._show_hands and not state.over else None
         name = self._session.label(thought.seat)
-        self.print_aside(thought.to_line(name, describe_question(game, thought.node), game.node(thought.node), truth))
+        self.print_aside(thought.to_line(name, game.words.question(thought.node), game.node(thought.node), truth))
         self._show_thinking()
 
     def show_partial_reply(self, seat: int, words: str) -> None:

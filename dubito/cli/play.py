@@ -35,7 +35,6 @@ from dubito.experiment.experiment import describe_fake_models, player_labels
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots
 from dubito.game.seeds import Seed
-from dubito.game.words import load_words
 from dubito.llm.settings import SHORT_FORM_SETTINGS
 from dubito.show.opponents import Opponents, as_sentence, describe_trouble
 from dubito.show.person import Sitting, seat_person, set_up
@@ -83,7 +82,7 @@ def play(
     play --game defuse Sapper`.
     """
     checked = rules_at_table(config, game, rules)
-    against = bots or (load_words(game).BOTS or _default_bots(game))[: game.seat_range(checked)[1] - 1]
+    against = bots or (game.words.BOTS or _default_bots(game))[: game.seat_range(checked)[1] - 1]
     check_save(save)
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")

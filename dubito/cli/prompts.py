@@ -46,7 +46,6 @@ from dubito.workshop.lint import FIRST_DECISION, prompt_differences
 from dubito.workshop.lint import lint as advice_on
 from dubito.workshop.recordings import (
     RecordedPosition,
-    load_workshop_part,
     parse_position,
     position_files,
     record_from_config,
@@ -106,7 +105,7 @@ def lint(name: str, game: Game) -> None:
         say(f"- {one_line(finding, 1000)}")
     if not advice.findings:
         say("no findings")
-    if not prompt.game.events and load_workshop_part(prompt.game, "world_pairs", None) is None:
+    if not prompt.game.events and prompt.game.workshop.world_pairs() is None:
         note(f"leaks of hidden information are not checked: {prompt.game.name} has no world_pairs")
 
 
@@ -294,7 +293,7 @@ def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | N
         for row in score_rows(answers, price)
     ]
     causes = sorted({cause for _, row in rows for cause in row.causes})
-    right: str | None = load_workshop_part(entries[0].prompt.game, "RIGHT", None)
+    right = entries[0].prompt.game.workshop.RIGHT
     headers = ["prompt", "node", "positions", "yes %", *(["right %"] if right else []), "invalid %", *causes]
     headers += ["tokens in", "cached in", "tokens out", "cost per 1,000"]
     cells = [

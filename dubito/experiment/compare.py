@@ -204,7 +204,7 @@ def list_arms(runs: Sequence[Run], comparison: Comparison) -> list[Arm]:
 
 def _count_lies(run: Run) -> LieCounts | None:
     try:
-        return count_lies(run) if run.game.lie and run.has_same_bots else None
+        return count_lies(run) if run.game.has_lies and run.has_same_bots else None
     except UsageError:  # a bot plays differently now, or the run is from a later version
         return None
 

@@ -170,11 +170,10 @@ def replay_moves(run: Run, number: int) -> Iterator[tuple[Any, Any]]:
 def _replay_lies(run: Run, number: int) -> Iterator[tuple[int, int, Lie | None, LieMark | None]]:
     """Yield a game's moves: the seat, the number of its move (from 1), the lie and the lie mark, if any."""
     game, moves = run.registry.game, Counter[int]()
-    lie_of, lie_mark_of = game.lie or (lambda state, output: None), game.lie_mark or (lambda state, output: None)
     for state, output in replay_moves(run, number):
         moves[state.seat] += 1
         is_move = output is not None and not isinstance(output, Forfeit)
-        marks = (lie_of(state, output), lie_mark_of(state, output)) if is_move else (None, None)
+        marks = (game.lie(state, output), game.lie_mark(state, output)) if is_move else (None, None)
         yield state.seat, moves[state.seat], *marks
 
 
@@ -247,7 +246,7 @@ def count_lies_in_folder(folder: Path) -> LieCounts | None:
     """
     run = read_run(folder)
     with run.db:
-        if run.game.lie is None:
+        if not run.game.has_lies:
             return None
         check_replayable(run)
         return count_lies(run) if run.has_same_bots else None

@@ -173,7 +173,7 @@ def rules_of_config(config: Config, game: Game) -> BaseModel:
     flags = rules.keys() & config.rules.keys() & config.sources.flags
     values = config.rules | {key: Setting(key, rules[key]).parse(config.rules[key]) for key in flags}
     try:
-        return game.rules(**values)
+        built: BaseModel = game.rules(**values)
     except ValidationError as error:
         first: dict[str, Any] = {**error.errors()[0]}
         key, sources = one_line(str(first["loc"][-1])), config.sources
@@ -184,6 +184,7 @@ def rules_of_config(config: Config, game: Game) -> BaseModel:
             known = "no such rule" if rules else "no configurable rules"
             raise UsageError(f"{game.name} has {known}", where=where, hint=hint) from None
         raise UsageError(describe_config_error(first, sources)) from None
+    return built
 
 
 def _parse_table_sizes(config: Config, least: int, most: int) -> tuple[int, ...]:

@@ -12,7 +12,8 @@ from types import FrameType
 from typing import Any, Final, TypeVar, cast
 
 from dubito.errors import IllegalOutput, UsageError, one_line
-from dubito.game import Node, Player
+from dubito.game.base import Node
+from dubito.game.seating import Player
 
 _STEP_SECONDS: Final = 1e-6  # seconds added to the alarm's delay after each attempt
 

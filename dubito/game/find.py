@@ -19,13 +19,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from dubito.errors import UsageError, find_similar, join_names, one_line, suggestion
-from dubito.game import Family, Game, Player, without_bytecode
+from dubito.game import Family, Game, Player
 from dubito.game.flaws import find_definition_flaws
 from dubito.game.native import compiled_twin
 from dubito.game.packages import (
@@ -39,6 +39,9 @@ from dubito.game.packages import (
     roots,
 )
 from dubito.game.seat_random import draw_from_seats, redirect_random
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 
 def import_file(name: str, file: Path, source: bytes, game: object, code: ast.Module | None = None) -> ModuleType:
@@ -182,7 +185,7 @@ def _load_game(package: GamePackage, working_directory: Path, flawed: bool = Fal
     game = getattr(module, "GAME", None)
     shown = one_line(str(file))
     if not isinstance(game, Game | Family):
-        raise UsageError(f"{shown} does not define a game; add `GAME = Game(...)` with dubito.game.Game")
+        raise UsageError(f"{shown} does not define a game; add `GAME = MyGame()` with a subclass of dubito.game.Game")
     if game.name != package.name:
         named = f"its entry point, {package.name}" if package.distribution else "its folder"
         raise UsageError(f"{shown}: the game is named {game.name!r}; it must be named after {named}")
@@ -204,8 +207,7 @@ def _import_from(package: GamePackage, name: str) -> ModuleType:
         _forget(alias)
     _LOADED[mark], _PACKAGES[alias] = digest, mark
     try:
-        with without_bytecode(mark):
-            return import_module(f"{mark}.{name}")
+        return import_module(f"{mark}.{name}")
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # importing foreign code may raise anything
@@ -235,8 +237,15 @@ def _set_games_package(working_directory: Path) -> None:
         sys.meta_path.insert(0, _FINDER)
 
 
-class _InstalledGames:
-    """An importer that makes installed games available as `games.NAME`.
+class _UncachedLoader(SourceFileLoader):
+    """Imports a user's module without writing bytecode, which could differ from the source that was hashed."""
+
+    def set_data(self, path: str, data: "ReadableBuffer", *, _mode: int = 0o666) -> None:
+        pass
+
+
+class _GameFinder:
+    """An importer of users' games, which makes installed games available as `games.NAME`.
 
     Both names refer to the same module.
     """
@@ -244,8 +253,15 @@ class _InstalledGames:
     def __init__(self) -> None:
         self._own: dict[str, ModuleSpec | None] = {}  # by the name `games.NAME`: the module's own spec
 
-    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        return ModuleSpec(name, self) if _installed_name(name) else None  # type: ignore[arg-type]
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: object = None) -> ModuleSpec | None:
+        if _installed_name(name):
+            return ModuleSpec(name, self)  # type: ignore[arg-type]
+        if not any(f"{name}.".startswith(f"{package}.") for package in _LOADED):
+            return None
+        spec = PathFinder.find_spec(name, path)
+        if spec is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = _UncachedLoader(name, spec.loader.path)
+        return spec
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         name = _installed_name(spec.name)
@@ -267,7 +283,7 @@ def _installed_name(module: str) -> str | None:
     return ".".join([package, *parts[2:]]) if package and package != ".".join(parts[:2]) else None
 
 
-_FINDER: Final = _InstalledGames()
+_FINDER: Final = _GameFinder()
 
 
 BotKind = Literal["manual", "llms"]
@@ -509,12 +525,12 @@ def _load_bots(kind: BotKind, file: Path, own: Path, game: Game) -> list[Bot]:
     try:
         source = file.read_bytes()
         digest = sha256(source).hexdigest()
-        foreign = game.module("source")
+        foreign = game.source_reader
         code = converted = foreign.convert_source(source) if foreign else None
         if draws := _may_import(source, ("random",)) and "random" in _imports(source):
             code = redirect_random(code or ast.parse(source))
         module = import_file(_module_name(file, own), file, source, game, code)
-        if converted is not None:
+        if foreign and converted is not None:
             foreign.seat_bots(module)
         if draws:
             draw_from_seats(module, Player)

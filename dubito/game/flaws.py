@@ -5,7 +5,6 @@ of them.
 """
 
 from collections.abc import Collection, Iterator
-from importlib.util import find_spec
 from typing import Any, get_args
 
 from dubito.errors import one_line
@@ -16,8 +15,6 @@ def find_definition_flaws(game: Game) -> Iterator[str]:
     """Yield the flaws in a game's definition."""
     if not (isinstance(game.summary, str) and game.summary and len(game.summary.splitlines()) == 1):
         yield "summary must be one line that describes the game"
-    if not _is_package_installed(game.package):
-        yield "package must be the package with the game's modules; set package=__package__"
     least, most = game.seats if isinstance(game.seats, tuple) and len(game.seats) == 2 else (0, 0)
     if not (type(least) is type(most) is int and 1 <= least <= most):
         yield f"seats is {_shorten(game.seats)}, but must be the minimum and maximum, such as (2, 4)"
@@ -30,13 +27,6 @@ def find_definition_flaws(game: Game) -> Iterator[str]:
 
 def _shorten(value: object) -> str:
     return one_line(repr(value), 60)
-
-
-def _is_package_installed(package: str) -> bool:
-    try:
-        return bool(package) and find_spec(package) is not None
-    except (ImportError, ValueError):
-        return False
 
 
 def _check_rules(game: Game) -> Iterator[str]:
@@ -63,7 +53,7 @@ def _check_nodes(game: Game) -> Iterator[str]:
                 yield f"node {node.name}: its answer is {_shorten(node.answer)}, which is not an Answer of dubito.game"
             if isinstance(node.answer, Text) and not (type(node.answer.most) is int and 10 <= node.answer.most <= 4000):
                 yield f"node {node.name}: Text(most={_shorten(node.answer.most)}) must be from 10 to 4000 characters"
-            if not (game.walk or game.base is Player or callable(getattr(game.base, node.method, None))):
+            if not (game.has_walk or game.base is Player or callable(getattr(game.base, node.method, None))):
                 yield f"node {node.name}: {game.base.__name__} has no method {node.method}()"
 
 

@@ -15,7 +15,7 @@ from dubito.files import CheckedModel, check_format, describe_fault
 from dubito.game import Game, State
 from dubito.game.seeds import Seed
 from dubito.game.streams import DealStreams
-from dubito.game.words import describe_forfeit, load_words, seat_label
+from dubito.game.words import describe_forfeit, seat_label
 
 FORMAT: Final = "dubito game 2"
 
@@ -175,7 +175,7 @@ class Recorder:
 
     def __init__(self, game: Game, state: State, rules: Mapping[str, Any]) -> None:
         self._game, self._state, self._rules = game, state, dict(rules)
-        self._teller = load_words(game).Teller(state, seat_label)
+        self._teller = game.words.teller(state, seat_label)
         self._seat = state.seat
         self.dealt = game.deal_to_json(state)
         self.outputs: list[Any] = []

@@ -14,9 +14,10 @@ from importlib import import_module
 from typing import Any, Final, Protocol, cast
 
 from dubito.errors import OUT_OF_MEMORY, BotError, DubitoError, GameError, IllegalOutput, RunStopped, one_line
-from dubito.game import Game, GameEvent, Player, Seating, State, fallback_for, make_player
-from dubito.game.events import ANNOUNCED, EVERYTHING
+from dubito.game.base import BaseGame, State
+from dubito.game.events import ANNOUNCED, EVERYTHING, GameEvent
 from dubito.game.log import AnswerNotes, Log
+from dubito.game.seating import Player, Seating, fallback_for, make_player
 from dubito.game.streams import DealStreams
 
 MAX_MOVES: Final = 1_000_000  # in a game between bots
@@ -265,7 +266,7 @@ class GameCode:
     Deliberate errors pass through, and so do errors whose traceback does not contain the game's code.
     """
 
-    def __init__(self, game: Game, number: int, deal: int) -> None:
+    def __init__(self, game: BaseGame, number: int, deal: int) -> None:
         self._game, self._number, self._deal = game, number, deal
         self.state: Any = None  # set when the game is dealt
 

@@ -1,7 +1,4 @@
-"""Text about a game for people, and parsing of moves that people enter.
-
-`load_words(game)` returns the functions of the game's `words` module, with defaults from `Words` for the rest.
-"""
+"""Text about a game for people, and parsing of moves that people enter."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +7,8 @@ from functools import cache
 from typing import Any, Final, NamedTuple, Protocol
 
 from dubito.errors import UsageError, end_sentence, one_line
-from dubito.game import Bool, Cards, Choice, Game, GameEvent, Node, State, Text
+from dubito.game.base import BaseGame, Bool, Cards, Choice, Node, State, Text
+from dubito.game.events import GameEvent
 from dubito.game.legal import describe_legal
 from dubito.game.streams import DealStreams
 
@@ -125,10 +123,9 @@ class Teller(Protocol):
 
 
 class Words:
-    """A game's text for people. These defaults use its events, nodes and views.
+    """A game's text for people, to be subclassed. The defaults use its events, nodes and views.
 
-    Functions in the game's `words` module, without `self`, override these methods. Sentences refer to seats by their
-    labels.
+    Sentences refer to seats by their labels.
     """
 
     BOTS: Sequence[str] = ()  # good default opponents for a person
@@ -147,16 +144,52 @@ class Words:
         ME: "you"
     }  # replacements, applied in order, that address a sentence to the person
 
-    def __init__(self, game: Game) -> None:
+    def __init__(self, game: BaseGame) -> None:
         self._game = game
-        self.Teller: Callable[[Any, Label], Teller] = lambda state, label: _PlainTeller(self, game, state, label)
-        self.LEAD = end_sentence(game.summary)  # the game in a sentence or two
-        name = display_name(game)
-        self.TITLE = f"{name[:1].upper()}{name[1:]}"
-        kinds = dict.fromkeys(f"When asked `{node.name}`, type {describe_answers(node)}." for node in game.nodes)
-        self.HOW = " ".join(kinds)  # how to type a move
-        if any(isinstance(node.answer, Text) for node in game.nodes):
-            self.HOW += " You may put your message in quotes."
+
+    @property
+    def TITLE(self) -> str:  # noqa: N802, a constant of most games
+        name = display_name(self._game)
+        return f"{name[:1].upper()}{name[1:]}"
+
+    @property
+    def LEAD(self) -> str:  # noqa: N802
+        """The game in a sentence or two."""
+        return end_sentence(self._game.summary)
+
+    @property
+    def HOW(self) -> str:  # noqa: N802
+        """How to type a move."""
+        nodes = self._game.nodes
+        kinds = dict.fromkeys(f"When asked `{node.name}`, type {describe_answers(node)}." for node in nodes)
+        speaks = any(isinstance(node.answer, Text) for node in nodes)
+        return " ".join([*kinds, *(["You may put your message in quotes."] if speaks else [])])
+
+    def options(self) -> list[Option]:
+        """Return the rules of the game that players can change on a page."""
+        return [Option(*option) for option in self.OPTIONS]
+
+    def default_bots(self, names: Sequence[str]) -> list[str]:
+        """Return a person's default opponents among these bots. The list is never empty."""
+        return [name for name in self.BOTS if name in names] or [*names]
+
+    def strengths(self, names: Sequence[str]) -> list[tuple[str, list[str]]]:
+        """Return quick games from easy to hard, each with its opponents among these bots.
+
+        Return an empty list if there are fewer than two.
+        """
+        of_each = [("easy", self.EASY), ("medium", self.BOTS), ("hard", self.HARD)]
+        levels = [(name, [bot for bot in bots if bot in names]) for name, bots in of_each]
+        levels = [(name, bots) for name, bots in levels if bots]
+        return levels if len(levels) > 1 else []
+
+    def question(self, node: str) -> str:
+        """Return a short form of a node's question, by default the name of the bots' method."""
+        return self.QUESTIONS.get(node) or f"{self._game.node(node).method.replace('_', ' ').capitalize()}?"
+
+    def teller(self, state: Any, label: Label) -> Teller:
+        """Return a narrator of a newly dealt game."""
+        return _PlainTeller(self, self._game, state, label)
 
     def rules(self, rules: Any, seats: int) -> list[str]:
         """Return the rules in force, one sentence or paragraph per item."""
@@ -274,20 +307,6 @@ def _as_text(value: Any) -> str:
     return one_line(str(value), 1000)
 
 
-def load_words(game: Game) -> Words:
-    """Return a game's words, with defaults for what its module does not define."""
-    words, module = Words(game), game.module("words")
-    for name in dir(words):
-        if not name.startswith("_") and hasattr(module, name):
-            setattr(words, name, getattr(module, name))
-    return words
-
-
-def list_options(game: Game) -> list[Option]:
-    """Return the rules of a game that players can change on a page."""
-    return [Option(*option) for option in load_words(game).OPTIONS]
-
-
 _MAX_PICTURED: Final = 3
 
 
@@ -300,33 +319,10 @@ def choose_picture(words: Words) -> list[list[str]]:
     return list_faces(words, names[::step][:_MAX_PICTURED])
 
 
-def default_bots(game: Game, there: Sequence[Any]) -> list[str]:
-    """Return a person's default opponents among the bots `there`. The list is never empty."""
-    names = [one.name for one in there if not one.asks]
-    return [name for name in load_words(game).BOTS if name in names] or names
-
-
-def strengths(game: Game, there: Sequence[Any]) -> list[tuple[str, list[str]]]:
-    """Return quick games from easy to hard, each with its available opponents.
-
-    Return an empty list if there are fewer than two.
-    """
-    words, names = load_words(game), [one.name for one in there]
-    of_each = [("easy", words.EASY), ("medium", words.BOTS), ("hard", words.HARD)]
-    levels = [(name, [bot for bot in bots if bot in names]) for name, bots in of_each]
-    levels = [(name, bots) for name, bots in levels if bots]
-    return levels if len(levels) > 1 else []
-
-
-def display_name(game: Game) -> str:
+def display_name(game: BaseGame) -> str:
     """Return a game's name as spelled at the start of its summary, if it is there."""
     name = game.name.rpartition(":")[2].partition("(")[0].replace("_", " ")
     return game.summary[: len(name)] if game.summary.lower().startswith(name.lower()) else name
-
-
-def describe_question(game: Game, node: str) -> str:
-    """Return a short form of a node's question, by default the name of the bots' method."""
-    return load_words(game).QUESTIONS.get(node) or f"{game.node(node).method.replace('_', ' ').capitalize()}?"
 
 
 def read_marks(teller: Teller) -> Marks:
@@ -438,13 +434,13 @@ def describe_start(words: Words, state: State, label: Label) -> str:
     return " ".join(filter(None, shown))
 
 
-def describe_forfeit(seat: int, label: Label, game: Game) -> str:
+def describe_forfeit(seat: int, label: Label, game: BaseGame) -> str:
     """Report that a seat's mistake has ended the game."""
     return f"{label(seat)} has failed: the game is over, and {game.forfeit_means}."
 
 
 class _PlainTeller:
-    def __init__(self, words: Words, game: Game, state: State, label: Label) -> None:
+    def __init__(self, words: Words, game: BaseGame, state: State, label: Label) -> None:
         self._words, self._game, self._state, self._label = words, game, state, label
         self._dealt = _plain_text(game.deal_to_json(state))
 

@@ -215,8 +215,7 @@ def model_names(game: Game) -> tuple[str, ...]:
 
 
 def _policies(game: Game) -> Mapping[str, HousePolicy]:
-    module = game.module("fake_models")
-    return {} if module is None else module.MODELS
+    return game.fakes
 
 
 def form_opinion(policy: HousePolicy | None, text: str, chance: Random, schema: _Schema | None = None) -> Opinion:

@@ -18,7 +18,6 @@ from typing import Any, Final
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.game import STATED, Bool, Choice, Game, Node, Whole
 from dubito.game.log import AnyPosition as Position
-from dubito.game.words import describe_question
 from dubito.llm.answers import HARMLESS, ModelAnswer, ReadAnswers, describe_kind
 from dubito.llm.request import AttemptFailed, Reply, parse_json
 
@@ -203,7 +202,7 @@ def build_question_form(
         if choices is None:
             problem = f"a decision model needs a list of {_MIN_VALUES} to {_MAX_VALUES} answers, but this node has none"
             raise RunStopped(f"{game.name}: node {node.name}: {problem}", hint="choose another `api`")
-        words = str(facts.get("question") or describe_question(game, node.name))
+        words = str(facts.get("question") or game.words.question(node.name))
         content = {"type": "choice", "name": name, "instructions": words, "choices": choices}
         questions.append(DecisionQuestion(name, node, position, content))
     return QuestionForm(tuple(questions))

@@ -115,7 +115,7 @@ def lies_blocks(source: Run, lies: LieCounts | str, players: Sequence[int], key:
         "forced": f"forced {habit.name}, % of plays",
     }
     shares |= {"caught": f"caught, % of {habit.name}"} if results.found_out else {}
-    if source.game.lie_mark:
+    if source.game.has_lie_marks:
         shares["hits"] = f"{habit.name} it called, % of {habit.name} it was asked about"
         shares["alarms"] = f"false {call}s, % of honest plays it was asked about"
     columns = [*player_columns("bot"), Column("plays", "plays"), Column("lies", habit.name)]

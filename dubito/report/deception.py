@@ -70,7 +70,7 @@ class Stories:
             figures = [(f"Voluntary {lies}", self.lies.share(player, "chosen"))]
             if self.source.game.results.found_out:
                 figures.append((f"{lies.capitalize()} that were caught", self.lies.share(player, "caught")))
-            if self.source.game.lie_mark:
+            if self.source.game.has_lie_marks:
                 figures.append((f"{lies.capitalize()} it catches", self.lies.share(player, "hits")))
             links = [self._link_moment(f"Boldest {lie}", one) for one in self.boldest_lies(player)[:1]]
             links += [self._link_moment("Worst mistake", one) for one in self.mistakes(player)[:1]]
@@ -83,7 +83,7 @@ class Stories:
 
         `order` lists all players, best first.
         """
-        if not self.source.game.lie_mark:
+        if not self.source.game.has_lie_marks:
             return []
         _, lies, call = self._words
         key, name = f"bot-{player}", self.source.names[player]

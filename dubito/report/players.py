@@ -134,7 +134,7 @@ class RunPlayers:
         if lies is not None:
             name = results.habit(results.lies).name
             yield Column("chosen", f"voluntary {name} %", "rate")
-            if self.source.game.lie_mark:
+            if self.source.game.has_lie_marks:
                 yield Column("hits", f"{name} it catches %", "rate")
         if self.source.models:
             yield Column("tokens", "tokens")
@@ -143,7 +143,7 @@ class RunPlayers:
     def _more_cells(self, name: str, lies: LieCounts | None) -> Iterator[Value]:
         if lies is not None:
             player = self.source.names.index(name)
-            shown: list[LieRate] = ["chosen", "hits"] if self.source.game.lie_mark else ["chosen"]
+            shown: list[LieRate] = ["chosen", "hits"] if self.source.game.has_lie_marks else ["chosen"]
             yield from (lies.share(player, rate) for rate in shown)
         if self.source.models:
             log = self.source.models.get(name)

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from dubito.errors import DubitoError, join_names
 from dubito.game import Game
 from dubito.game.record import GameRecord, Records
-from dubito.game.words import labels, load_words, to_third_person
+from dubito.game.words import labels, to_third_person
 from dubito.report.highlights import opening
 from dubito.report.render import embed_json
 from dubito.report.tables import GamePage
@@ -34,7 +34,7 @@ def describe_sender(game: Game, record: GameRecord, told: Mapping[str, Any], per
 
     `person` is the human player's name.
     """
-    title, me, names = load_words(game).TITLE, told.get("me"), told["names"]
+    title, me, names = game.words.TITLE, told.get("me"), told["names"]
     opens, why = opening(told)
     if me is None:
         said = page_title(f"A game of {title}", names, told["winners"])
@@ -73,7 +73,7 @@ def invite(game: Game, record: GameRecord, kinds: Sequence[str | None], seat: in
     """Return the invitation to take a seat in the game, or None if its deal is unknown."""
     if record.seed is None:
         return None
-    usual = load_words(game).BOTS or [game.fallback]
+    usual = game.words.BOTS or [game.fallback]
     bots, replaced = [], []
     for place, (name, kind) in enumerate(zip(record.players, kinds, strict=True)):
         if place != seat:

@@ -17,7 +17,7 @@ from dubito.experiment.stored import Run
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots, find_game
 from dubito.game.record import GameRecord, Records, read_game_name
-from dubito.game.words import A_PERSON, load_words
+from dubito.game.words import A_PERSON
 from dubito.llm.settings import HOUSE
 from dubito.report.games import GameChoice, ShownGames
 from dubito.report.highlights import opening
@@ -157,7 +157,7 @@ def _shared(
     kinds: Sequence[str | None] = story.get("kinds") or [None] * len(story["names"])
     return SharedGame(
         GamePage("game.html", title, about, sent, "", warnings),
-        load_words(game).LEAD,
+        game.words.LEAD,
         _short_deal(game, record),
         Records(game).dump(record),
         "" if me is None else story["names"][me],

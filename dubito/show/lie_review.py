@@ -67,7 +67,7 @@ def review_lies(game: Game, state: Any, outputs: Iterable[Any], me: int, label: 
     The review is empty if the game has no lies.
     """
     review = LieReview()
-    if game.lie_mark is None or game.lie is None:
+    if not game.has_lie_marks or not game.has_lies:
         return review
     lie = game.results.lie_words[0]
     for output in outputs:

@@ -23,7 +23,6 @@ from dubito.game import Results
 from dubito.game.record import Forfeit
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
-from dubito.game.words import load_words
 from dubito.show.story import winners
 from dubito.stats.tally import build_outcome
 
@@ -106,7 +105,7 @@ def _table_at_start(run: Run, number: int) -> tuple[Table, str | None]:
     lineup = draw_lineup(experiment, deal, place, streams)
     specs = [experiment.players[player] for player in lineup.seats]
     asks = {spec.name for spec in specs if (cls := registry.find(spec.bot).cls).is_model or cls.is_program}
-    usual = next(iter(load_words(run.game).BOTS), run.game.fallback)
+    usual = next(iter(run.game.words.BOTS), run.game.fallback)
     entrants = [
         Entrant(spec.name, registry.find(usual).cls)
         if spec.name in asks

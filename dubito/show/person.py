@@ -21,7 +21,7 @@ from dubito.game.record import GameRecord, Strict, output_of
 from dubito.game.seeds import Seed
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
-from dubito.game.words import labels, load_words, person_sentences
+from dubito.game.words import labels, person_sentences
 from dubito.seats.program import close_programs, end_programs
 from dubito.settings import Setting
 from dubito.show.lie_review import LieReview, review_lies
@@ -124,12 +124,12 @@ class Sitting(Session):
         self.setup, self.me = setup, setup.seat
         self.asks_models = any(bot.bot.is_model for bot in bots)
         self.number = number if services else 0
-        self.words = words = load_words(game)
+        self.words = words = game.words
         seats = [*bots[: self.me], Entrant(GUEST, Guest), *bots[self.me :]]
         seat_services = [*services[: self.me], None, *services[self.me :]] if services else ()
         state, streams = setup.deal_game(game)
         label = labels(setup.players, self.me)
-        self.teller = words.Teller(state, label)
+        self.teller = words.teller(state, label)
         self.start = person_sentences(words, state.start, label, self.me)
         self._table = table = Table(
             state, seats, streams, deal=setup.deal, number=self.number, fallback=fallback, services=seat_services

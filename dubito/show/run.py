@@ -74,7 +74,7 @@ class ReplayedGames:
 
         Raises CannotShowGame if they cannot be counted.
         """
-        if self.source.game.lie is None:
+        if not self.source.game.has_lies:
             return None
         if (changed := self._changed_bots()) and not self.source.models:
             raise CannotShowGame(next(iter(changed.values())))

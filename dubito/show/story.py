@@ -23,11 +23,9 @@ from dubito.game.words import (
     Panel,
     Play,
     describe_forfeit,
-    describe_question,
     describe_start,
     labels,
     list_faces,
-    load_words,
     name_seats,
     pluralize,
     read_marks,
@@ -107,7 +105,7 @@ def winners(results: Results, buckets: Sequence[int], counts: Sequence[tuple[int
 
 def game_in_short(game: Game, rules: Any, deal: int, seed: Seed | None) -> str:
     cards = "" if seed is None else f"deal {deal} of seed {seed}"
-    said = "; ".join(filter(None, (load_words(game).summarize_rules(rules), cards)))
+    said = "; ".join(filter(None, (game.words.summarize_rules(rules), cards)))
     return said and f"{said[0].upper()}{said[1:]}."
 
 
@@ -137,7 +135,7 @@ def story_of_record(game: Game, record: GameRecord, for_others: bool = False, pe
     and includes `standing`. Raises UsageError if the record breaks the rules or ends too early.
     """
     me = seat_of_guest(record.players)
-    spoken, called = load_words(game).address_person, "You"
+    spoken, called = game.words.address_person, "You"
     if for_others:
         spoken, called = partial(to_third_person, called=person or THE_PERSON), person or A_PERSON.capitalize()
     names = name_seats(record.players, me, called)
@@ -164,8 +162,8 @@ class _Story:
 
     def __init__(self, session: Session, spoken: Callable[[str], str]) -> None:
         self._session, self._spoken = session, spoken
-        self._words = load_words(session.game)
-        self._teller = self._words.Teller(session.state, session.label)
+        self._words = session.game.words
+        self._teller = self._words.teller(session.state, session.label)
         self._faces: dict[str, int] = {}  # index of each card that is drawn, by name
         self._plays: dict[str, int] = {}  # index of each play, by its JSON
 
@@ -346,7 +344,7 @@ class ModelDecisions:
                     "number": f"{game}.{one.seat}.{one.number}",  # in the format of `dubito cache explain`
                     "turn": turn,
                     "node": one.node,
-                    "question": describe_question(self.game, one.node),
+                    "question": self.game.words.question(one.node),
                     "method": self.game.node(one.node).method,
                     "answer": one.answer,
                     "outcome": one.outcome,

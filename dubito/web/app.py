@@ -22,7 +22,7 @@ from starlette.routing import Route
 from dubito.errors import DubitoError, UsageError, join_names, one_line
 from dubito.files import describe_fault
 from dubito.game import Game, PlayerKind
-from dubito.game.words import Option, choose_picture, default_bots, load_words, strengths
+from dubito.game.words import Option, choose_picture
 from dubito.llm.request import DuplicateKey
 from dubito.report.render import Renderer, Site, Viewer, escape_text, escape_values
 from dubito.report.share import page_of_file, shared_file, shared_page
@@ -127,7 +127,8 @@ class _Pages:
 
     def lobby(self, request: Request) -> Response:
         game, unfinished = self._game(request), self.tables.unfinished(self._secret(request))
-        choices, (least, most) = self.tables.choices(game.name), self._sizes(game)
+        words, choices, (least, most) = game.words, self.tables.choices(game.name), self._sizes(game)
+        bots = [choice.name for choice in choices if not choice.asks]
         return _page(
             "lobby",
             game=game,
@@ -136,17 +137,17 @@ class _Pages:
             usual_level=next(level for level in ("models", "medium", *hero.levels) if level in hero.levels),
             tiles=[self._tile(one) for one in self.tables.games if one.name != game.name],
             more=self.tables.more_games,
-            lead=load_words(game).LEAD,
+            lead=words.LEAD,
             groups=_groups(choices),
-            hard=load_words(game).HARD,
-            first=[*(choice.name for choice in choices if choice.asks), *default_bots(game, choices)],
+            hard=words.HARD,
+            first=[*(choice.name for choice in choices if choice.asks), *words.default_bots(bots)],
             sizes=range(least, most + 1),
             usual=min(max(4, least), most),
             options=self.tables.options(game),
             digits=len(str(SEEDS - 1)),
             goes_on=unfinished is not None,
             invited="seed" in request.query_params,  # lobby.js then sets the focus
-            unfinished="" if unfinished is None else load_words(self.tables.game(unfinished.game)).TITLE,
+            unfinished="" if unfinished is None else self.tables.game(unfinished.game).words.TITLE,
             rivals="" if unfinished is None else join_names(unfinished.bots),
             fared=self.tables.summaries.records_against(game.name),
         )
@@ -155,17 +156,17 @@ class _Pages:
         return game.seat_range(self.tables.rules(game, {}))
 
     def _tile(self, game: Game) -> "_Tile":
-        words, choices, (least, most) = load_words(game), self.tables.choices(game.name), self._sizes(game)
+        words, choices, (least, most) = game.words, self.tables.choices(game.name), self._sizes(game)
         others = min(max(4, least), most) - 1
-        models = [choice.name for choice in choices if choice.asks]
-        levels = strengths(game, choices) or [("medium", default_bots(game, choices))]
+        models, names = ([choice.name for choice in choices if bool(choice.asks) is asks] for asks in (True, False))
+        levels = words.strengths([choice.name for choice in choices]) or [("medium", words.default_bots(names))]
         levels = [("models", models), *levels] if models else levels
         bots = {level: [names[place % len(names)] for place in range(others)] for level, names in levels}
         return _Tile(game.name, words.TITLE, words.SLOGAN or words.TITLE, words.LEAD, bots, choose_picture(words))
 
     def table(self, request: Request) -> Response:
         game = self.tables.current_game(self._secret(request))
-        return _page("table" if game is None or game.module("page") else "panels", person=_person(request))
+        return _page("table" if game is None or game.page else "panels", person=_person(request))
 
     def rules(self, request: Request) -> Response:
         game = self._game(request)
@@ -174,7 +175,7 @@ class _Pages:
         if not least <= players <= most:
             raise UsageError(f"players: {game.name} needs {least} to {most} players, not {players}")
         rules = self.tables.rules(game, _rules(request, options))
-        told = load_words(game)
+        told = game.words
         return _page(
             "rules",
             games=self.tables.games,

@@ -28,7 +28,7 @@ from dubito.game import Bool, Cards, Choice, Game, PlayerKind, Text
 from dubito.game.find import DUBITO
 from dubito.game.record import Records, Strict
 from dubito.game.seeds import TEXT_PATTERN
-from dubito.game.words import Option, Panel, describe_answers, list_faces, list_options, name_seats
+from dubito.game.words import Option, Panel, describe_answers, list_faces, name_seats
 from dubito.show.lie_review import LieReview
 from dubito.show.opponents import FamilyGames, Opponent, Opponents, as_sentence, describe_trouble
 from dubito.show.person import SEEDS, Setup, Sitting, seat_person, set_up
@@ -152,7 +152,7 @@ def _is_legal_answer(sitting: Sitting, answer: Any) -> bool:
 
 def build_frame(sitting: Sitting, move: int, moment: Moment | None, said: list[str]) -> dict[str, Any]:
     """Return the frame, using the game's page module if it has one."""
-    own = sitting.game.module("page")
+    own = sitting.game.page
     if own is None:
         return asdict(frame_in_words(sitting, move, moment, said))
     if moment is None:
@@ -228,7 +228,7 @@ class LiveTable:
     def view(self, since: int) -> dict[str, Any]:
         """Return everything that the person may know, with frames starting at number `since`."""
         rests, frames, sitting = self.rests.is_set(), list(self.frames), self.sitting
-        over, own = rests and sitting.state.over, sitting.game.module("page")
+        over, own = rests and sitting.state.over, sitting.game.page
         result, ended = sitting.result() if over else (None, "")
         review = sitting.review_lies() if over else LieReview()
         moments = (("best", review.best), ("worst", review.worst))
@@ -375,12 +375,13 @@ class Tables:
         settled = self._load_opponents(game.name).settled
         options = [
             replace(one, values=[each for each in one.values if settled.get(one.rule, each[0]) == each[0]])
-            for one in list_options(game)
+            for one in game.words.options()
         ]
         return [option for option in options if option.values]
 
     def rules(self, game: Game, said: Mapping[str, Any]) -> BaseModel:
-        return game.rules(**{**said, **self._load_opponents(game.name).settled})
+        rules: BaseModel = game.rules(**{**said, **self._load_opponents(game.name).settled})
+        return rules
 
     def choices(self, game: str) -> list[Opponent]:
         return self._load_opponents(game).choices()

@@ -127,7 +127,7 @@ class Audit:
                 yield flaw
 
     def _load(self) -> Iterator[Flaw]:
-        for name in self.subject.prompts if self.subject.game.module("facts") else ():
+        for name in self.subject.prompts if self.subject.game.has_facts else ():
             try:
                 self.prompts.append(load_prompt(name, self.subject.here, self.subject.game))
             except DubitoError as error:

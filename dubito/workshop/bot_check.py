@@ -28,7 +28,6 @@ from dubito.seats.program import (
     try_programs,
 )
 from dubito.store.folder import RUNS
-from dubito.workshop.recordings import load_workshop_part
 
 _DEALS: Final = 20  # deals per set of rules
 _REPEATED_DEALS: Final = 4  # deals that are played twice
@@ -68,7 +67,7 @@ def resolve_bot(name: str, registry: Registry) -> PlayerSpec:
 
 def count_check_games(game: Game) -> int:
     """Return how many games a check plays."""
-    return len(load_workshop_part(game, "CHECKED_RULES", [{}])) * (_DEALS + _REPEATED_DEALS)
+    return len(game.workshop.CHECKED_RULES) * (_DEALS + _REPEATED_DEALS)
 
 
 def run_bot_check(spec: PlayerSpec, registry: Registry, permits: Permits, progress: Callable[[int], None]) -> BotGames:
@@ -116,9 +115,9 @@ class _Check:
 
     def play(self) -> BotGames:
         game, games, played = self.registry.game, self.games, 0
-        moments = load_workshop_part(game, "MOMENTS", {})
+        moments = game.workshop.MOMENTS
         games.moments.update(dict.fromkeys(moments, 0))
-        for settings in load_workshop_part(game, "CHECKED_RULES", [{}]):
+        for settings in game.workshop.CHECKED_RULES:
             rules = game.rules(**settings)
             sizes = sorted({*game.seat_range(rules)})
             for deal in range(_DEALS):

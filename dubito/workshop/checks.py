@@ -1,6 +1,6 @@
 """Prompt tests that work for any prompt. Each check raises CheckFailed if it fails."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
@@ -13,7 +13,7 @@ from dubito.game.log import AnyPosition as Position
 from dubito.llm.prompts import Prompt
 from dubito.workshop.audit import find_leak
 from dubito.workshop.lint import find_beginning_fault, find_system_fault, render_requests, unified_diff
-from dubito.workshop.recordings import load_workshop_part, positions_folder, read_folder, sample_games
+from dubito.workshop.recordings import positions_folder, read_folder, sample_games
 
 Check = tuple[str, Callable[[], None]]  # a check's name and its function
 
@@ -44,7 +44,7 @@ def prompt_checks(folder: Path, game: Game | None = None) -> Iterator[Check]:
     rendered = cache(lambda: render_requests(prompt, sample_games(game)))
     yield "system_text_stays", lambda: _raise_if_faulty(find_system_fault(rendered()))
     yield "beginning_stays", lambda: _raise_if_faulty(find_beginning_fault(rendered()))
-    if worlds := load_workshop_part(game, "world_pairs", None):
+    if (worlds := game.workshop.world_pairs()) is not None:
         yield "tells_nothing_hidden", partial(_check_no_leak, prompt, worlds)
 
 
@@ -92,8 +92,8 @@ def _raise_if_faulty(fault: str | None) -> None:
         raise CheckFailed(fault)
 
 
-def _check_no_leak(prompt: Prompt, worlds: Callable[[], Iterator[tuple[Position, Position]]]) -> None:
-    for here, there in worlds():
+def _check_no_leak(prompt: Prompt, worlds: Iterable[tuple[Position, Position]]) -> None:
+    for here, there in worlds:
         if leak := find_leak(prompt, here, there):
             old, new = str(prompt.render(here)), str(prompt.render(there))
             lines = "\n".join(unified_diff(old, new, "this world", "a world with different hidden cards"))

@@ -26,7 +26,6 @@ from dubito.game.events import NOBODY
 from dubito.game.flaws import find_ending_flaws, find_position_flaws
 from dubito.game.packages import games_path
 from dubito.game.record import Records, require_whole_game
-from dubito.game.words import load_words
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.show.session import Session, session_of_record, table_moves
 from dubito.stats.tally import build_outcome, unpack_outcome
@@ -157,7 +156,7 @@ def _check_repeatable(subject: Subject) -> Iterator[Flaw]:
 
 
 def _check_first_question(subject: Subject) -> Iterator[Flaw]:
-    if subject.game.module("facts") is not None:
+    if subject.game.has_facts:
         for flaw in find_position_flaws(subject.game.facts.example_position(subject.game.nodes[0].name)):
             yield Flaw(subject.file("facts.py"), flaw)
 
@@ -173,7 +172,7 @@ def _check_whole_games(subject: Subject) -> Iterator[Flaw]:
             if not (type(state.turns_played) is int and state.turns_played >= turns):
                 yield Flaw(subject.main, f"turns_played is {state.turns_played!r} after it was {turns}")
             turns = state.turns_played
-            if not subject.game.walk:
+            if not subject.game.has_walk:
                 yield from _check_question(subject, state, output)
             for event in state.apply(output):
                 yield from _check_event(subject, event, seats, "apply")
@@ -351,7 +350,7 @@ class _End(NamedTuple):
 def _winners(subject: Subject, deal: int, seats: int) -> Iterator[_End]:
     """Yield the winners according to the game's words, standing, state and last events."""
     results, state = subject.game.results, subject.state(deal, seats)
-    teller = load_words(subject.game).Teller(state, "Player{}Z".format)
+    teller = subject.game.words.teller(state, "Player{}Z".format)
     events: Sequence[GameEvent] = ()
     for output in subject.outputs[deal, seats]:
         mover, events = state.seat, state.apply(output)
@@ -375,7 +374,7 @@ def _winners(subject: Subject, deal: int, seats: int) -> Iterator[_End]:
 def _check_examples(subject: Subject) -> Iterator[Flaw]:
     """Check the facts of example positions, and positions in files."""
     game, file = subject.game, subject.file("facts.py")
-    if game.module("facts") is None:
+    if not game.has_facts:
         return
     keys = dict[str, set[str]]()
     for node in game.nodes:
@@ -407,7 +406,7 @@ def _check_examples(subject: Subject) -> Iterator[Flaw]:
 def _check_positions(subject: Subject) -> Iterator[Flaw]:
     """Check that steady facts do not change during a game, and that positions survive being saved and loaded."""
     game, file = subject.game, subject.file("facts.py")
-    if game.module("facts") is None:
+    if not game.has_facts:
         return
     for recorded in subject.positions:
         steady = dict[tuple[int, str], Any]()
@@ -427,7 +426,7 @@ def _check_positions(subject: Subject) -> Iterator[Flaw]:
 
 def _check_prompts(subject: Subject) -> Iterator[Flaw]:
     """Check that every prompt can render every position."""
-    if subject.game.module("facts") is None:
+    if not subject.game.has_facts:
         return
     for name in subject.prompts:
         try:
@@ -450,7 +449,7 @@ def _check_rendering(subject: Subject, prompt: Prompt) -> Iterator[Flaw]:
 def _check_speech(subject: Subject) -> Iterator[Flaw]:
     """Check that players' messages cannot escape from their quotes in a prompt, and that the prompt explains them."""
     game = subject.game
-    if game.walk or game.module("facts") is None or not any(isinstance(node.answer, Text) for node in game.nodes):
+    if game.has_walk or not game.has_facts or not any(isinstance(node.answer, Text) for node in game.nodes):
         return
     table = subject.table(0, game.seats[0], lambda cls: _with_hostile_messages(cls, game))
     spoken = record_positions(table, Origin(None, 0, 0, 0), game, game.rules())
@@ -479,12 +478,12 @@ def _with_hostile_messages(cls: type[Player], game: Game) -> type[Player]:
 
 def _check_words(subject: Subject) -> Iterator[Flaw]:
     """Check the game's texts, from its rules to its ending."""
-    words, file, rules = load_words(subject.game), subject.file("words.py"), subject.game.rules()
+    words, file, rules = subject.game.words, subject.file("words.py"), subject.game.rules()
     for deal, seats in subject.deals:
         state = subject.state(deal, seats)
         texts: list[Any] = [*words.rules(rules, seats), words.summarize_rules(rules)]
         texts += [words.sentence(event, str) for event in state.start]
-        teller = words.Teller(state, str)
+        teller = words.teller(state, str)
         for output in subject.outputs[deal, seats]:
             seat = state.seat
             texts += [
@@ -509,13 +508,12 @@ def _check_words(subject: Subject) -> Iterator[Flaw]:
 
 def _check_fake_models(subject: Subject) -> Iterator[Flaw]:
     """Check that each fake model can answer at least one of the prompts."""
-    module = subject.game.module("fake_models")
-    if module is None or not subject.prompts:
+    if not subject.prompts:
         return
     prompts = [load_prompt(name, subject.here, subject.game) for name in subject.prompts]
     positions = [one.position for recorded in subject.positions[:2] for one in recorded]
-    file = subject.shown(str(getattr(module, "__file__", "") or subject.folder / "fake_models.py"))
-    for name, policy in module.MODELS.items():
+    file = subject.file("fake_models.py")
+    for name, policy in subject.game.fakes.items():
         answers = _fake_answers(policy, prompts, positions)
         wrong = next((answer for answer in answers if not hasattr(answer, "keys") or "answer" not in answer), None)
         if wrong is not None:

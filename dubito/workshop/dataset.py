@@ -197,7 +197,7 @@ def game_rows(run: Run, numbers: range) -> Iterator[_Row]:
 def _lies_by_seat(run: Run, game: int, seats: int) -> str | None:
     """Count lies per seat. Return None if the game has no lies, is past the limit, or cannot be replayed."""
     if (
-        run.registry.game.lie is None
+        not run.registry.game.has_lies
         or game not in run.experiment.game_numbers[:MAX_LIE_GAMES]
         or not run.has_same_bots
     ):
@@ -209,7 +209,9 @@ def _lies_by_seat(run: Run, game: int, seats: int) -> str | None:
 def _decision_rows(run: Run, progress: Callable[[int], None]) -> Iterator[list[_Row]]:
     decisions, rows = DecisionRows(run), list[_Row]()
     for played, game in enumerate(run.experiment.game_numbers if decisions else (), start=1):
-        lies = {(move.seat, move.move): move.lie for move in replay_lies(run, game)} if run.registry.game.lie else {}
+        lies = (
+            {(move.seat, move.move): move.lie for move in replay_lies(run, game)} if run.registry.game.has_lies else {}
+        )
         rows += [row | {"lie": lies.get((row["seat"], row["turn"]))} for row in decisions.rows_of_game(game)]
         progress(played)
         if played % _GAMES_PER_GROUP == 0:

@@ -22,7 +22,6 @@ from dubito.game import GameEvent
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
 from dubito.workshop.plain_data import difference, extract_path, find_file, find_line, first_path, to_plain
-from dubito.workshop.recordings import load_workshop_part
 from dubito.workshop.subject import MAX_MOVES, Flaw, Subject
 from dubito.workshop.worlds import (
     SKIPPED,
@@ -72,7 +71,7 @@ class _Finding(NamedTuple):
 def check_leaks(subject: Subject, compared: Compared = lambda one, other, sure: ()) -> Iterator[Flaw]:
     """Yield each leak of hidden information to a seat once, along with the flaws that `compared` returns."""
     reported = set[tuple[str, str]]()
-    pairs = load_workshop_part(subject.game, "world_pairs", None)
+    pairs = subject.game.workshop.world_pairs()
     worlds = [(deal, seats, world) for deal, seats in subject.deals for world in find_variants(subject, deal, seats)]
     secrets, later = _Secrets(subject), list[_Finding]()
     for deal, seats, variant in worlds:
@@ -93,7 +92,7 @@ def check_leaks(subject: Subject, compared: Compared = lambda one, other, sure: 
         elif not worlds and pairs is None:
             what = "all seats have the same information, so leaks were not checked"
             yield Flaw(subject.main, what, sure=False)
-    for one, other in pairs() if pairs else ():
+    for one, other in pairs or ():
         yield from compared(one, other, True)
         file, change = subject.file("facts.py"), _facts_differ(subject, one, other)
         if change and (file, extract_path(change)) not in reported:
@@ -355,7 +354,7 @@ class _Secrets:
 
     def _is_always_revealed(self, finding: _Finding) -> bool:
         """Return whether an event reveals the difference regardless of what the seats do."""
-        if self._subject.game.walk:
+        if self._subject.game.has_walk:
             return False
         assert finding.variant is not None
         assert finding.suspect is not None
@@ -382,7 +381,7 @@ class _Secrets:
 
     def _random_output(self, one: SeatWorld, other: SeatWorld, output: Any, chance: Random) -> Any:
         game = self._subject.game
-        if game.walk:
+        if game.has_walk:
             return output
         views = [world.state.view() for world in (one, other)]
         legal = game.legal(views[0])

@@ -17,7 +17,7 @@ from dubito.game import Bool, Choice, Node, Player, Whole
 from dubito.game.legal import is_listed
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
-from dubito.game.words import is_of_kind, load_words, parse_legal
+from dubito.game.words import is_of_kind, parse_legal
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.llm.templates import DESCRIPTION
 from dubito.workshop.recordings import Origin, record_positions
@@ -34,7 +34,7 @@ _POSITIONS_PER_GAME: Final = 6  # minimum number for rendering prompts
 
 def check_shapes(subject: Subject) -> Iterator[Flaw]:
     """Check the list of legal moves before each move until a bot fails. Yield the first flaw."""
-    if subject.game.walk or not subject.registry.hand_written():
+    if subject.game.has_walk or not subject.registry.hand_written():
         return
     for deal, seats in subject.deals:
         table = subject.table(deal, seats)
@@ -94,7 +94,7 @@ def _check_shape(subject: Subject, state: Any) -> Flaw | None:
         return Flaw(subject.main, f"view().node is {name!r}, which is not in nodes ({', '.join(names)})")
     node, legal = game.node(view.node), game.legal(view)
     if legal is None:
-        if node.answer != Choice(None) or load_words(game).choices(state):
+        if node.answer != Choice(None) or game.words.choices(state):
             return None
         what = f"view().legal() and the Choice of node {node.name} list nothing, so a person has no buttons"
         return Flaw(subject.main, what, sure=False)
@@ -106,7 +106,7 @@ def _check_shape(subject: Subject, state: Any) -> Flaw | None:
 
 
 def check_lists(subject: Subject) -> Iterator[Flaw]:
-    if not subject.game.walk:
+    if not subject.game.has_walk:
         faults = chain(_find_list_faults(subject), _find_refused(subject))
         yield from islice((Flaw(subject.main, wrong) for wrong in faults), 1)
 
@@ -240,7 +240,7 @@ def _quote(output: Any) -> str:
 
 def check_prompt_lists(subject: Subject) -> Iterator[Flaw]:
     """Yield the first `legal` fact, and each prompt's first `legal:` line, that differs from the view's list."""
-    if subject.game.walk or subject.game.module("facts") is None:
+    if subject.game.has_walk or not subject.game.has_facts:
         return
     prompts, reported = [*_load_prompts(subject)], set[str]()
     for position, answers in _listed_positions(subject):

@@ -24,7 +24,7 @@ from dubito.game.log import AnyPosition as Position
 from dubito.llm.prompts import Prompt, RenderedPrompt
 from dubito.llm.recording import common_length
 from dubito.llm.templates import DESCRIPTION
-from dubito.workshop.recordings import RecordedPosition, load_workshop_part
+from dubito.workshop.recordings import RecordedPosition
 
 FIRST_DECISION: Final = 5  # the first of a player's decisions that is checked
 # Lower for prompts that ask per turn, since more happens between requests.
@@ -97,7 +97,7 @@ def first_questions(prompt: Prompt, game: Iterable[RecordedPosition]) -> list[Re
 
 def render_requests(prompt: Prompt, games: Iterable[Iterable[RecordedPosition]]) -> list[RenderedRequest]:
     """Render all requests of these games and pair each with the previous one."""
-    rendered_requests, where = [], load_workshop_part(prompt.game, "describe_setting", lambda position: "")
+    rendered_requests, where = [], prompt.game.workshop.describe_setting
     for game in games:
         last: dict[int, RenderedPrompt] = {}
         decisions: dict[int, int] = {}
@@ -215,10 +215,7 @@ def unused_facts(prompt: Prompt, keys: Iterable[str]) -> list[str]:
             if prompt.asks_turn:  # one["question"]
                 constants = (item.arg for item in tree.find_all(nodes.Getitem) if isinstance(item.arg, nodes.Const))
                 used |= {constant.value for constant in constants if isinstance(constant.value, str)}
-    alternatives: Mapping[str, Sequence[str]] = {
-        "own_moves": ("history",),
-        **load_workshop_part(prompt.game, "INSTEAD", {}),
-    }
+    alternatives = {"own_moves": ("history",), **prompt.game.workshop.INSTEAD}
     return [key for key in keys if key not in used and not used.intersection(alternatives.get(key, ()))]
 
 
@@ -229,10 +226,9 @@ def facts_left_out(prompt: Prompt, node: str, positions: Iterable[Position]) -> 
     """
     facts = prompt.game.facts.facts
     turns = [[*map(facts, prompt.questions(position))] for position in positions if position.node == node]
-    important: Mapping[str, Sequence[Sequence[str]]] = load_workshop_part(prompt.game, "IMPORTANT", {})
     return [
         group[0]
-        for group in important.get(node, ())
+        for group in prompt.game.workshop.IMPORTANT.get(node, ())
         if not (prompt.asks_turn and group[0] in _QUESTION_FACTS)
         and not any(_depends_on(prompt, turn, fact) for fact in group for turn in turns)
     ]

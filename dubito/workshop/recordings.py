@@ -1,14 +1,6 @@
 """Recorded positions: questions from games, with their source and the truth that is hidden from the seat.
 
-A file contains the position as written by its game's `facts`, and `hidden`, which only this module reads. A game can
-define these optional names in its `workshop` module:
-
-- `right_answer(state, node)`: the right answer according to the truth, if there is one. `RIGHT` describes it.
-- `world_pairs()`: pairs of positions that differ only in hidden information.
-- `sample_tables()`: tables for testing prompts, each with its rules. By default, the game's bots play.
-- `INSTEAD`, `IMPORTANT`: facts that can replace others, and facts that matter at a node.
-- `check(position, answer)`: raises IllegalOutput for an illegal answer. By default, all answers are legal.
-- `describe_setting(position)`, `own_turn(position)`: a description of the game, and the number of the seat's turn.
+A file contains the position, and `hidden`, which only this module reads: where it comes from, and the right answer.
 
 Positions are recorded while games of a run, a config or a sample are played.
 """
@@ -44,12 +36,6 @@ from dubito.llm.prompts import own_prompts
 from dubito.llm.recording import ReplayRecording
 from dubito.stats.tally import build_outcome
 from dubito.store.model_log import ModelLog
-
-
-def load_workshop_part(game: Game, name: str, default: Any) -> Any:
-    """Return what the game's `workshop` module defines under this name, or `default`."""
-    return getattr(game.module("workshop"), name, default)
-
 
 _Count = Annotated[int, Field(ge=0)]
 
@@ -210,20 +196,19 @@ class Watcher:
         self.recorded: list[RecordedPosition] = []
         self._table, self._origin, self._game, self._rules = table, origin, game, rules
         self._counts = Counter[int]()
-        self._right: Callable[[Any, str], Any] = load_workshop_part(game, "right_answer", lambda state, node: None)
         self._log, self._notebooks = table.keep_log(), list[Any]()
         if not game.events:
             facts: Any = game.facts
             self._notebooks = [facts.Notebook(seat, rules) for seat in range(len(table.players))]
             self._notify(table.state.start)
         for seat, player in enumerate(table.players):
-            if game.walk and player is not None:
+            if game.has_walk and player is not None:
                 player.report_answers(_Questions(self, seat))
 
     def step(self) -> Any:
         """Make the next move and return its output."""
         state, seat = self._table.state, self._table.state.seat
-        node = "" if self._game.walk else state.view().node
+        node = "" if self._game.has_walk else state.view().node
         if node and self._table.players[seat] is not None:
             self.record_question(seat, node)
         output, events = step(self._table)
@@ -241,7 +226,9 @@ class Watcher:
             player = self._table.players[seat]
             assert player is not None
             position = self._notebooks[seat].position(node, state.view(), player.cards)
-        self.recorded.append(RecordedPosition(self._game, position, source, self._right(state, node)))
+        self.recorded.append(
+            RecordedPosition(self._game, position, source, self._game.workshop.right_answer(state, node))
+        )
 
     def _notify(self, events: Sequence[GameEvent]) -> None:
         for event in events:
@@ -388,7 +375,7 @@ _SAMPLE_DEALS: Final = 6
 @cache
 def sample_games(game: Game) -> tuple[tuple[RecordedPosition, ...], ...]:
     """Return the positions of each sample game, in order."""
-    tables: Iterable[tuple[Table, Any]] = load_workshop_part(game, "sample_tables", lambda: _bot_tables(game))()
+    tables = game.workshop.sample_tables() or _bot_tables(game)
     return tuple(
         tuple(record_positions(table, Origin(None, _SAMPLE_SEED, table.deal, table.number), game, rules))
         for table, rules in tables

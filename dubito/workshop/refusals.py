@@ -109,7 +109,7 @@ def _illegal_outputs(subject: Subject, state: Any) -> list[Any]:
         wrong = [each for each in wrong if not (type(each) is int and each >= 0)]
     if any(isinstance(kind, Text) for kind in kinds):
         wrong.remove("?")
-    if subject.game.walk:
+    if subject.game.has_walk:
         return wrong
     view = state.view()
     kind = subject.game.node(view.node).answer

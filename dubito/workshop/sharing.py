@@ -95,7 +95,7 @@ def _check_game(subject: Subject, state: Any, seats: int, outputs: list[Any], ap
             for seat in range(seats):
                 yield from _find_owned(subject, state, "cards()", state.cards(seat, DealStreams(0, 0).seat(seat)))
             yield from _find_owned(subject, state, "view()", view)
-            if not subject.game.walk:
+            if not subject.game.has_walk:
                 yield from _find_owned(subject, state, "view().legal()", subject.game.legal(view))
         copy = state.copy_of(output)
         events = state.apply(copy)

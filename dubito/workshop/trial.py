@@ -36,7 +36,7 @@ from dubito.stats.tally import Tally
 from dubito.store import folder as run_folder
 from dubito.store.lock import lock_folder
 from dubito.store.model_log import Decision, ModelLog, Spend
-from dubito.workshop.recordings import Provenance, RecordedPosition, digest_of_folder, load_workshop_part
+from dubito.workshop.recordings import Provenance, RecordedPosition, digest_of_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +117,14 @@ class _Question:
         )
         place = Place(entry.name, self.number, source.deal, source.seat, source.decision, 0, position.node)
         journal = Journal()
-        own_turn = load_workshop_part(self.recorded.game, "own_turn", lambda position: source.decision + 1)
-        check = partial(load_workshop_part(self.recorded.game, "check", lambda position, answer: None), position)
-        conversation = player.begin(self.rendered, entry.prompt.form_at(position), place, check)
-        answer = player.decide(conversation, place, own_turn(position), journal, lambda: False)
+        workshop = self.recorded.game.workshop
+        own_turn = workshop.own_turn(position)
+        conversation = player.begin(
+            self.rendered, entry.prompt.form_at(position), place, partial(workshop.check, position)
+        )
+        answer = player.decide(
+            conversation, place, source.decision + 1 if own_turn is None else own_turn, journal, lambda: False
+        )
         failed = self.outcome.startswith(FALLBACK_OUTCOME)
         cause = self.outcome.removeprefix(FALLBACK_OUTCOME) if failed else ""
         stated = next(iter(journal.stated), None)

@@ -16,7 +16,7 @@ from dubito.game import Bool, Cards, Choice, GameEvent
 from dubito.game.events import EVERYTHING
 from dubito.game.log import Log, Position
 from dubito.game.streams import DealStreams
-from dubito.game.words import Line, Words, load_words
+from dubito.game.words import Line, Words
 from dubito.workshop.plain_data import list_leaves, public_attributes, to_plain
 from dubito.workshop.subject import Subject
 
@@ -112,14 +112,16 @@ class SeatWorld:
         return [{type(event).__name__: to_plain(event)} for event in observed]
 
     def legal(self) -> Any:
-        return None if self.subject.game.walk else to_plain(self.subject.game.legal(self.state.view()))
+        return None if self.subject.game.has_walk else to_plain(self.subject.game.legal(self.state.view()))
 
     def position(self) -> Any:
         """Return the position at the seat's move, or None if the game has no facts."""
         view = self.state.view()
         if self.notebook is None:
             game = self.subject.game
-            return Position(game.rules(), view.node, self.log.of(self.seat)) if game.events and not game.walk else None
+            return (
+                Position(game.rules(), view.node, self.log.of(self.seat)) if game.events and not game.has_walk else None
+            )
         return self.notebook.position(view.node, view, self.cards(self.seat))
 
     def public_words(self) -> dict[str, Any]:
@@ -143,25 +145,26 @@ class SeatWorld:
             "hand": [*words.hand(state, seat)],
         }
         shown |= {"key_hint": words.key_hint(state)}
-        if not self.subject.game.walk:
+        if not self.subject.game.has_walk:
             shown |= {"choices": [*words.choices(state)], "playable_cards": [*words.playable_cards(state, seat)]}
         return shown
 
 
 def own_words(subject: Subject) -> Words | None:
-    game = subject.game
-    return load_words(game) if game.module("words") else None
+    """Return the game's words, or None if it only has the default ones."""
+    words = subject.game.words
+    return None if type(words) is Words else words
 
 
 def build_world(subject: Subject, deal: int, seats: int, seat: int, draw: int) -> SeatWorld:
     """Deal a game with a different value for one draw, unless `draw` is -1."""
     game, chance = subject.game, _ChangedRandom(DealStreams(0, deal).deck(), draw)
     state = game.deal(game.rules(), seats, chance)
-    facts: Any = game.module("facts")
-    keeps = facts and not game.walk and not game.events
+    keeps = game.has_facts and not game.has_walk and not game.events
+    facts: Any = game.facts if keeps else None
     notebook = facts.Notebook(seat, game.rules()) if keeps else None
     words = own_words(subject)
-    teller = words.Teller(state, "seat {}".format) if words else None
+    teller = words.teller(state, "seat {}".format) if words else None
     return SeatWorld(subject, seats, seat, state, notebook, Log(), chance, teller)
 
 
@@ -190,7 +193,7 @@ def find_variants(subject: Subject, deal: int, seats: int) -> Iterator[Variant]:
         # One of two observers is not the seat for which the draw was made.
         for seat in chance.sample(range(seats), min(2, seats)):
             yield Variant(seat, draw, after_deal=True)
-    if not subject.game.walk and seats > 1:
+    if not subject.game.has_walk and seats > 1:
         yield from _choose_moves([*_other_moves(subject, deal, seats, chance)])
 
 

@@ -12,8 +12,8 @@ from tests.cli.kit import REPO, Shell, start
 ORCHARD = """
 from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
-from dataclasses import replace
-from dubito.games.defuse.game import GAME as DEFUSE
+from dubito.game import Game
+from dubito.games.defuse.game import DefuseGame
 
 
 class Rules(BaseModel):
@@ -28,7 +28,14 @@ class Rules(BaseModel):
     seed: int = 1
 
 
-GAME = replace(DEFUSE, name="orchard", rules=Rules, kept_rules=None)
+class OrchardGame(DefuseGame):
+    name, package, rules_of_run = "orchard", "games.orchard", Game.rules_of_run
+
+    def rules(self, **settings):
+        return Rules(**settings)
+
+
+GAME = OrchardGame()
 """
 BOTS = ("--bots", "Medium,Scared", "--games", "2", "--quiet", "--output", "r")
 

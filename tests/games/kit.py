@@ -1,6 +1,8 @@
 """Helpers for game tests: every built-in game, and the game from docs/writing-a-game.md."""
 
+import re
 import shutil
+from copy import copy
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -34,14 +36,8 @@ KUHN: Final = REPO / "examples" / "games" / "kuhn"
 
 
 def write_kuhn(folder: Path) -> None:
-    left = shutil.ignore_patterns("training.py", "pyproject.toml", "__pycache__")
+    left = shutil.ignore_patterns("pyproject.toml", "__pycache__")
     shutil.copytree(KUHN, folder, dirs_exist_ok=True, ignore=left)
-
-
-def write_kuhn_course(folder: Path) -> Path:
-    file = folder / "games" / "kuhn" / "training.py"
-    shutil.copy(KUHN / "games" / "kuhn" / "training.py", file)
-    return file
 
 
 def write_stacks(folder: Path) -> None:
@@ -57,8 +53,24 @@ def exchange(file: Path | str, *exchanged: tuple[str, str]) -> None:
     Path(file).write_text(text)
 
 
+def remove_parts(game: Path, *parts: str) -> None:
+    """Remove properties of a game's class, such as `words`."""
+    found = rf"\n    @property\n    def ({'|'.join(parts)})\(.*?(?=\n    @|\n\n\n)"
+    text, removed = re.subn(found, "", game.read_text(), flags=re.DOTALL)
+    assert removed == len(parts)
+    game.write_text(text)
+
+
+def changed_game(game: Game, **attributes: Any) -> Game:
+    """Return a copy of the game with other attributes. Methods are functions without `self`."""
+    changed = copy(game)
+    vars(changed).update(attributes)
+    return changed
+
+
 def deal_game(game: Game, deal: int = 0, size: int | None = None) -> State:
-    return game.deal(game.rules(), size or game.seats[0], DealStreams(0, deal).deck())
+    state: State = game.deal(game.rules(), size or game.seats[0], DealStreams(0, deal).deck())
+    return state
 
 
 def table_of(registry: Registry, deal: int, size: int, **how: Any) -> Table:

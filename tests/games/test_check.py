@@ -3,7 +3,6 @@
 import re
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from dubito.workshop.legal_checks import check_lists, check_shapes
 from dubito.workshop.subject import Subject
 from tests.cli.kit import REPO, Result, Shell
 from tests.conftest import in_gate
-from tests.games.kit import EVERY_GAME, GAMES, exchange, write_kuhn, write_kuhn_course, write_stacks
+from tests.games.kit import EVERY_GAME, GAMES, changed_game, exchange, remove_parts, write_kuhn, write_stacks
 
 STAGES = (conformance._FIRST_PROBES, conformance._SOUNDNESS_PROBES, conformance._LATER_PROBES)
 GAME, FACTS = "games/stacks/game.py", "games/stacks/facts.py"
@@ -60,8 +59,8 @@ class KuhnState:"""
 def test_hidden_move_before_another_own_move_is_tried(shell: Shell, seen: str, found: bool) -> None:
     """If the seat later sees its own hidden move, the rules may make the move public, so nothing is reported."""
     write_kuhn(Path.cwd())
-    for path in (Path("games/kuhn/facts.py"), Path("games/kuhn/words.py"), *Path("prompts").rglob("*.*")):
-        path.unlink()
+    remove_parts(Path(KUHN), "facts", "words", "courses")
+    shutil.rmtree("prompts")
     exchange(
         KUHN,
         ("return len(self.acts) % 2", "return len(self.acts) // 2"),
@@ -83,7 +82,7 @@ def test_diverging_game_is_not_tried_further(shell: Shell) -> None:
 
 
 def said_of(probes: Sequence[Probe], game: Game, legal: Callable[[Any], Any]) -> list[str]:
-    subject = Subject(replace(game, legal=legal), Path.cwd())
+    subject = Subject(changed_game(game, legal=legal), Path.cwd())
     return [flaw.sentence for probe in probes for flaw in probe(subject)]
 
 
@@ -118,7 +117,7 @@ def test_listing_cards_is_a_flaw() -> None:
 
 def test_a_choice_without_names_needs_a_list() -> None:
     nodes = (Node("turn", "turn", Choice(None)), GAMES["defuse"].nodes[1])
-    (said,) = said_of((check_shapes,), replace(GAMES["defuse"], nodes=nodes), lambda view: None)
+    (said,) = said_of((check_shapes,), changed_game(GAMES["defuse"], nodes=nodes), lambda view: None)
     assert said == "view().legal() and the Choice of node turn list nothing, so a person has no buttons"
 
 
@@ -165,20 +164,19 @@ def test_sound_game_in_a_folder_has_no_flaws(shell: Shell, tmp_path_factory: pyt
 
 
 def test_game_of_the_guide_has_no_flaws(shell: Shell) -> None:
-    """Check the guide's game by folder without its module `training`, and by name with it."""
+    """Check the guide's game by folder, and by name."""
     write_kuhn(Path.cwd())
     checked(shell, "games/kuhn", "--quick")
-    write_kuhn_course(Path.cwd())
     checked(shell, "kuhn", "--quick")
 
 
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
-        ("COURSE = KuhnCourse", "COURSE = 5", "it does not define a subclass of Course"),
+        ("class KuhnCourse(Course):", "class KuhnCourse:", "KuhnCourse is not a subclass of Course"),
         (
-            "COURSE = KuhnCourse",
-            "COURSE = Kuhn",
+            "class KuhnCourse(Course):",
+            "class KuhnCourse(Kuhn):",
             "importing it raises NameError: name 'Kuhn' is not defined; correct it",
         ),
         ("most_rows = 5, 3", "most_rows = 4, 3", "in a random game there are 5 steps, but `longest` is 4"),
@@ -197,7 +195,7 @@ def test_game_of_the_guide_has_no_flaws(shell: Shell) -> None:
 )
 def test_flaws_of_a_course_are_found(shell: Shell, old: str, new: str, sentence: str) -> None:
     write_kuhn(Path.cwd())
-    file = write_kuhn_course(Path.cwd())
+    file = Path("games/kuhn/training.py")
     text = (
         file.read_text()
         .replace("import Course,", "import Course, Fork,")

@@ -15,7 +15,7 @@ from dubito.experiment.run import RunOptions, play
 from dubito.game import Game
 from dubito.game.find import Registry
 from dubito.game.table import step
-from dubito.game.words import load_words, seat_label
+from dubito.game.words import seat_label
 from tests.cli.kit import REPO, Shell
 from tests.experiment.kit import means
 from tests.games.kit import EVERY_GAME, GAMES, deal_game, outputs_of, registry_of, table_of
@@ -43,9 +43,9 @@ def test_no_events_are_built_without_observers(registry: Registry, game: Game) -
 
 
 def test_all_shown_cards_have_a_face_and_a_known_icon(registry: Registry, game: Game) -> None:
-    words, ours = load_words(game), (REPO / "dubito" / "report" / "static" / "cards.js").read_text()
+    words, ours = game.words, (REPO / "dubito" / "report" / "static" / "cards.js").read_text()
     table = table_of(registry, 0, game.seats[0])
-    teller, drawn = words.Teller(table.state, seat_label), set[str]()
+    teller, drawn = words.teller(table.state, seat_label), set[str]()
     while not table.state.over:
         seat = table.state.seat
         drawn.update(words.hand(table.state, seat))
@@ -82,7 +82,7 @@ SHORT = {"dubito": {"max_turns": 20}, "bs": {"max_rounds": 1}}  # shortens games
 def test_a_run_of_models_on_the_house_ends_and_replays(game: Game, shell: Shell) -> None:
     if game.name.startswith(("openspiel:dark_chess", "openspiel:gin_rummy")):
         return  # this game has a hundred moves, and the family's others ask the same way
-    if game.module("facts") is None:
+    if not game.has_facts:
         pytest.skip(f"no model plays {game.name} yet")
     size = game.seats[0]
     field = [bot.name for bot in registry_of(game.name).hand_written()][: size + 1]

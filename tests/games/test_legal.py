@@ -1,7 +1,6 @@
 """The list of legal moves: what it rejects, and the buttons and texts made from it."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from dubito.game.legal import describe_legal, read_legal
 from dubito.game.table import Entrant
 from dubito.show.person import Sitting, set_up
 from dubito.web.tables import Question, frame_in_words
-from tests.games.kit import GAMES, registry_of
+from tests.games.kit import GAMES, changed_game, registry_of
 
 ACTS = ["draw", "skip", "bottom", "see"]  # the legal first moves in the deal of `seated`
 
@@ -83,7 +82,7 @@ def test_attribute_named_legal_is_not_a_method() -> None:
 
 
 def seated(**facts: Any) -> Sitting:
-    game, bots = replace(GAMES["defuse"], **facts), registry_of("defuse")
+    game, bots = changed_game(GAMES["defuse"], **facts), registry_of("defuse")
     setup = set_up(game, ["Medium"], game.rules(), 0, 5)
     return Sitting(setup, game, [Entrant("Medium", bots.find("Medium").cls)], bots.find("Medium").cls)
 

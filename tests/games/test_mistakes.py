@@ -14,21 +14,29 @@ from tests.games.kit import exchange, write_kuhn
 GAME = Path("games/kuhn/game.py")
 
 FACTS = {  # flaws of `Game`, found when it is loaded: text in the guide, replacement, message
-    "no package": (
-        "package=__package__,",
-        "",
-        "package must be the package with the game's modules; set package=__package__",
-    ),
     "long summary": ("two seats, one bet", "two\\nseats", "summary must be one line that describes the game"),
-    "fewer than fewest": ("seats=(2, 2)", "seats=(3, 2)", "seats is (3, 2), but must be the minimum and maximum"),
+    "fewer than fewest": ("seats = (2, 2)", "seats = (3, 2)", "seats is (3, 2), but must be the minimum and maximum"),
     "lineup": ('"ordered_pairs"', '"pairs"', "lineup is 'pairs', but must be one of uniform, distinct, ordered_pairs"),
     "a rule without default": (
-        '"""There is nothing to vary."""',
-        "chips: int",
+        "    def deal(self",
+        """    def rules(self, **settings: Any) -> Any:
+        from pydantic import create_model
+
+        return create_model("KuhnRules", chips=(int, ...))(**settings)
+
+    def deal(self""",
         "rules() raises ValidationError: 1 validation error",
     ),
-    "no rules": ("rules=KuhnRules", "rules=dict", "rules() returns {}, but must return a pydantic model"),
-    "no base": ("base=KuhnBot", "base=KuhnView", "base is <class 'games.kuhn.game.KuhnView'>, but must be a subclass"),
+    "no rules": (
+        "    def deal(self",
+        "    rules = dict\n\n    def deal(self",
+        "rules() returns {}, but must return a pydantic model",
+    ),
+    "no base": (
+        "base = KuhnBot",
+        "base = KuhnView",
+        "base is <class 'games.kuhn.game.KuhnView'>, but must be a subclass",
+    ),
     "no nodes": ('(Node("act", "act", Choice(("pass", "bet"))),)', "()", "nodes must contain at least one Node"),
     "a node's method": ('Node("act", "act"', 'Node("act", "move"', "node act: KuhnBot has no method move()"),
     "a node's answer": (

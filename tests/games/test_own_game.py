@@ -3,7 +3,6 @@
 import os
 import re
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +10,9 @@ import pytest
 from dubito.errors import UsageError
 from dubito.game.find import find_game
 from dubito.game.rehearsal import bot_after
-from dubito.game.words import Words, load_words
+from dubito.game.words import Words
 from tests.cli.kit import Shell
-from tests.games.kit import GAMES, deal_game, write_stacks
+from tests.games.kit import GAMES, changed_game, deal_game, remove_parts, write_stacks
 
 
 @pytest.fixture(autouse=True)
@@ -88,15 +87,15 @@ def test_run_without_games_is_reported(shell: Shell) -> None:
 
 
 def test_hand_is_shown_without_words() -> None:
-    Path("games/stacks/words.py").unlink()
+    remove_parts(Path("games/stacks/game.py"), "words")
     game = find_game("stacks", Path.cwd())
-    lines = load_words(game).describe_view(deal_game(game), 0, str)
+    lines = game.words.describe_view(deal_game(game), 0, str)
     assert lines[0] == "heights: (0, 0)"
     assert re.fullmatch(r"Your cards: held \(\d, \d, \d\)", lines[1])
 
 
 def test_summary_with_punctuation_gets_no_full_stop() -> None:
-    game = replace(find_game("stacks", Path.cwd()), summary="Stacks: a higher one?")
+    game = changed_game(find_game("stacks", Path.cwd()), summary="Stacks: a higher one?")
     assert Words(game).LEAD == Words(game).rules(game.rules(), 2)[0] == "Stacks: a higher one?"
 
 
@@ -115,7 +114,7 @@ def test_after_seats_a_bot_in_any_game() -> None:
 def test_built_in_games_show_a_seats_hand() -> None:
     for game in GAMES.values():
         state = deal_game(game)
-        assert load_words(game).describe_view(state, state.seat, str)
+        assert game.words.describe_view(state, state.seat, str)
 
 
 def test_edited_module_is_imported_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,5 +124,5 @@ def test_edited_module_is_imported_again(monkeypatch: pytest.MonkeyPatch) -> Non
     for said in ("first", "other"):
         facts.write_text(facts.read_text().replace("first", said).replace('"""Facts', f'SAID = "{said}"\n"""Facts', 1))
         os.utime(facts, (1, 1))
-        assert said == find_game("stacks", Path.cwd()).module("facts").SAID
+        assert said == find_game("stacks", Path.cwd()).facts.SAID  # type: ignore[attr-defined]
     assert not [*Path("games").rglob("__pycache__")]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dubito.game.words import Marks, Panel, Play, load_words, seat_label
+from dubito.game.words import Marks, Panel, Play, seat_label
 from dubito.games.dubito.game import GAME
 from tests.engine.helpers import output, position
 
@@ -10,7 +10,7 @@ from tests.engine.helpers import output, position
 def story(hands: str, *moves: str, **rules: Any) -> list[tuple[list[Panel], Marks]]:
     """Return the panels and marks after each move."""
     game, found = position(hands, **rules), []
-    teller: Any = load_words(GAME).Teller(game, seat_label)
+    teller: Any = GAME.words.teller(game, seat_label)
     for move in map(output, moves):
         seat = game.seat
         teller.describe_move(seat, move, game.apply(move))

@@ -1,5 +1,6 @@
 """`dubito games check` finds planted bugs and names the file, the line and the fact."""
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import yaml
 
 from tests.cli.kit import REPO, Shell
 from tests.conftest import in_gate
-from tests.games.kit import exchange
+from tests.games.kit import exchange, remove_parts
 
 FOLDERS = {
     "stacks": REPO / "tests" / "games" / "stacks",
@@ -25,14 +26,13 @@ SOUND: dict[str, Any] = PLANTED["sound"]
 
 
 def copy_game(name: str) -> None:
-    left = shutil.ignore_patterns("pyproject.toml", "training.py", "__pycache__")
+    left = shutil.ignore_patterns("pyproject.toml", "__pycache__")
     shutil.copytree(FOLDERS[name], Path.cwd(), dirs_exist_ok=True, ignore=left)
 
 
 def keep_only_rules(game: str) -> None:
-    for other in Path("games", game).glob("*.py"):
-        if other.name != "game.py":
-            other.unlink()
+    main = Path("games", game, "game.py")
+    remove_parts(main, *re.findall(r"@property\n    def (words|facts|fakes|courses)", main.read_text()))
     shutil.rmtree("prompts", ignore_errors=True)
 
 

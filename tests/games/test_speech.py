@@ -1,7 +1,6 @@
 """Text moves: what is allowed, quoting, and parsing them from models' replies."""
 
 import json
-from dataclasses import replace
 from random import Random
 
 import pytest
@@ -17,7 +16,7 @@ from dubito.llm.decide import put_question
 from dubito.llm.prompts import RenderedPrompt
 from dubito.llm.request import Attempt, AttemptFailed, Place, Reply
 from tests.conftest import any_text
-from tests.games.kit import GAMES
+from tests.games.kit import GAMES, changed_game
 from tests.llm.kit import AskFunction, reply, settings
 
 SAY = Node("say", "say", Text(40))
@@ -146,7 +145,7 @@ class Asked:
 
 
 def test_person_types_messages_and_sees_errors() -> None:
-    plain = Words(replace(GAMES["bs"], nodes=(SAY,), output_of=lambda node, answer, cards: answer))
+    plain = Words(changed_game(GAMES["bs"], nodes=(SAY,), output_of=lambda node, answer, cards: answer))
     assert describe_answers(SAY) == "a message, on one line of at most 40 characters"
     for typed, said in (("  I Pass. ", "I Pass."), ('"log"', "log"), ('"', '"'), ('""', '""'), ('a "b"', 'a "b"')):
         assert plain.parse_line(typed, Asked(), 0) == said

@@ -226,7 +226,7 @@ def test_a_games_path_without_games_is_reported_in_one_sentence(
         ("kuhn = games.kuhn", None, "games is a reserved name; rename the package"),
         ("kuhn = raising.inner", None, "kuhn = 'raising.inner': searching for the package raised ValueError: no"),
         ("kuhn = dubito_kuhn", "raise SystemExit(3)", "importing it raises SystemExit: 3"),
-        ("kuhn = dubito_kuhn", "GAME = 5", "dubito_kuhn/game.py does not define a game; add `GAME = Game(...)`"),
+        ("kuhn = dubito_kuhn", "GAME = 5", "dubito_kuhn/game.py does not define a game; add `GAME = MyGame()`"),
         ("kun = dubito_kuhn", None, "the game is named 'kuhn'; it must be named after its entry point, kun"),
     ],
 )

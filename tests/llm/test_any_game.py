@@ -13,7 +13,7 @@ import pytest
 from dubito.errors import UsageError
 from dubito.experiment.models import open_pipeline
 from dubito.experiment.resolve import CallOptions, check_house, find_fallback
-from dubito.game import Player
+from dubito.game import Game, Player
 from dubito.game.find import find_bots, find_game
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
@@ -30,6 +30,7 @@ from dubito.llm.request import AttemptFailed
 from dubito.llm.settings import ModelSettings, build_settings
 from dubito.store.model_log import Decision, ModelLog
 from dubito.store.run_db import RunDb
+from tests.games.kit import changed_game
 from tests.llm.kit import Incoming, NoWait, Server, reply, respond
 
 HOME: Final = Path(__file__).parent / "tiny_game"
@@ -287,7 +288,7 @@ def test_the_fallback_watches_the_game_and_plays_from_its_seat(tmp_path: Path) -
         Server(answering({"number": "ten"})) as server,
         at_the_table(tmp_path / "r", base_url=server.base_url("responses")) as (table, journal, _),
     ):
-        telling = replace(GAME, answer_of=lambda node, output: f"{node} {output}")
+        telling = changed_game(GAME, answer_of=lambda node, output: f"{node} {output}")
         decider = table.players[0]._decider  # type: ignore[union-attr]
         other = table_of(replace(decider, fallback=Watchful, prompt=Prompt(PROMPT.folder, game=telling)), journal)
         outputs = finished(other)
@@ -353,8 +354,12 @@ def test_includes_are_searched_next_to_the_prompt_and_in_the_project(tmp_path: P
     assert "Told:" in rendered.history[0]
 
 
+class BareGame(type(GAME)):  # type: ignore[misc]
+    facts = Game.facts
+
+
 def test_game_without_facts_or_prompts_is_reported() -> None:
-    bare = replace(GAME, name="bare", package="dubito.llm")
-    with pytest.raises(UsageError, match=r"models cannot play bare: its package does not contain a facts\.py"):
+    bare = changed_game(BareGame(), name="bare")
+    with pytest.raises(UsageError, match=r"models cannot play bare: its Game class does not define `facts`"):
         load_prompt("./prompts/guess/plain", HOME, bare)
     assert refused("plian", HOME, bare).endswith("'plian': the game has none yet: write one in prompts/bare")

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from dubito.game.record import read_game_name
-from dubito.game.words import load_words
 from tests.cli.kit import Shell
 from tests.games.kit import GAMES, registry_of, write_kuhn
 from tests.llm.test_any_game import HOME
@@ -234,6 +233,6 @@ def test_draw_and_defuse_is_typed_by_letters(play: Play) -> None:
 
 @pytest.mark.parametrize("game", ["dubito", "defuse"])
 def test_hint_names_the_hard_bots(shell: Shell, game: str) -> None:
-    hard = load_words(GAMES[game]).HARD
+    hard = GAMES[game].words.HARD
     assert {*hard} < {*registry_of(game).bots}
     assert all(f" {bot}" in shell("play", "--help").out for bot in hard)

@@ -11,7 +11,7 @@ from dubito.game import LieMark
 from dubito.game.find import Registry, find_bots
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, play_game
-from dubito.game.words import ME, labels, load_words, person_sentences
+from dubito.game.words import ME, labels, person_sentences
 from dubito.games.bs.game import GAME as BS
 from dubito.games.dubito.cards import TurnOutput
 from dubito.games.dubito.engine import Rules, deal_table
@@ -100,14 +100,14 @@ def test_person_is_addressed_directly() -> None:
     label = labels(["You", GUEST, "You", "A puts\0"], 1)
     assert [label(seat) for seat in (0, 2, 3)] == ["You 0", "You 2", "A puts\\x00"]
     assert [labels(["you", GUEST, "Me"], me)(0) for me in (1, None)] == ["you 0", "you"]
-    assert person_sentences(load_words(GAME), [CardsPlayedEvent(1, 7, 2)], label, 1) == ["You play 2 cards as 7s."]
-    assert person_sentences(load_words(GAME), [CardsPlayedEvent(0, 7, 2)], label, 1) == ["You 0 plays 2 cards as 7s."]
+    assert person_sentences(GAME.words, [CardsPlayedEvent(1, 7, 2)], label, 1) == ["You play 2 cards as 7s."]
+    assert person_sentences(GAME.words, [CardsPlayedEvent(0, 7, 2)], label, 1) == ["You 0 plays 2 cards as 7s."]
     mine = DoubtResolvedEvent(1, 3, False, CardList([7, 0]), CardList([7, 8]), 7, 1)
-    assert person_sentences(load_words(GAME), [mine], label, 1) == [
+    assert person_sentences(GAME.words, [mine], label, 1) == [
         "You doubt A puts\\x00, who shows 7 joker: honest. 1 joker leaves the game. You pick up 2 cards."
     ]
     caught = DoubtResolvedEvent(3, 1, True, CardList([8]), CardList([8]), 7, 0)
-    assert person_sentences(load_words(GAME), [caught], label, 1) == [
+    assert person_sentences(GAME.words, [caught], label, 1) == [
         "A puts\\x00 doubts you, and you show 8: a bluff. You pick up 1 card."
     ]
 
@@ -125,8 +125,8 @@ def test_private_events_of_other_seats_are_hidden() -> None:
         only = 2
 
     event, label = Peeked(2, 7, 1), labels(["A", GUEST, "B"], 1)
-    assert person_sentences(load_words(GAME), [event], label, 1) == []
-    assert person_sentences(load_words(GAME), [event], label, 2) == ["B plays 1 card as 7s."]
+    assert person_sentences(GAME.words, [event], label, 1) == []
+    assert person_sentences(GAME.words, [event], label, 2) == ["B plays 1 card as 7s."]
 
 
 @pytest.mark.parametrize(

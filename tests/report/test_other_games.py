@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from dubito.games.bs.words import FACES
+from dubito.games.bs.game import GAME as BS_GAME
 from tests.chromium import Chrome
 from tests.cli.kit import Shell, run_in
 from tests.conftest import in_gate
-from tests.games.kit import EVERY_GAME, write_kuhn
+from tests.games.kit import EVERY_GAME, remove_parts, write_kuhn
 from tests.report.kit import Page, data, hands, pile, states
 
 BS = ("--bots", "Player1,Player2,Player3,Player4", "--games", "12")
@@ -48,7 +48,7 @@ def test_game_of_bs_is_shown_with_all_cards() -> None:
         for panels, held in zip(states(game), hands(game), strict=True):
             laid = [card for _, _, cards, *_ in pile(game, panels) for card in cards]
             cards = [name for hand in held for name in hand] + [game["faces"][each][0] for each in laid]
-            assert sorted(cards) == sorted(FACES)
+            assert sorted(cards) == sorted(BS_GAME.words.FACES)
             assert [panel.get("seat") for panel in panels] == [0, 1, 2, 3, None]
             assert [panel.get("backs", 0) for panel in panels] == [*map(len, held), len(laid)]
             assert panels[-1]["public"].startswith("Empty." if not laid else f"{len(laid)} card")
@@ -103,7 +103,7 @@ def check_forfeit(game: Any) -> None:
 
 def test_a_game_without_words_is_shown_as_plain_data(shell: Shell, chrome: Chrome) -> None:
     write_kuhn(Path.cwd())
-    Path("games/kuhn/words.py").unlink()
+    remove_parts(Path("games/kuhn/game.py"), "words")
     flags = ("--games", "8", "--contenders", "house:house-random@plain,Careful", "--output", "r", "--report")
     assert shell("run", "--game", "kuhn", *flags).code == 0
     game = game_data(0)

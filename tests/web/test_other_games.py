@@ -19,6 +19,7 @@ from dubito.show.person import Sitting, seat_person, set_up
 from dubito.web.tables import frame_in_words
 from tests.chromium import Chrome
 from tests.conftest import in_gate
+from tests.games.kit import changed_game
 from tests.llm.test_any_game import HOME
 from tests.web.kit import Browser, WebServer, guests_of, serve
 
@@ -38,7 +39,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def hall(home: Path) -> Iterator[WebServer]:
     """Serve three games, one of which accepts more numbers than there are buttons or legal moves."""
     bs, guess = (find_bots(home, name) for name in ("bs", "guess"))
-    many = replace(guess.game, legal=lambda view: range(1, 31) if view.node == "number" else None)
+    many = changed_game(guess.game, legal=lambda view: range(1, 31) if view.node == "number" else None)
     with serve(home / "kept", others=[guests_of(bs), guests_of(replace(guess, game=many))]) as server:
         yield server
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import dubito.report
 import dubito.web
 from dubito.game.find import find_bots
-from dubito.games.dubito import words as told
 from dubito.games.dubito.engine import Rules
+from dubito.games.dubito.game import GAME
 from dubito.show.person import SEEDS
 from tests.engine.golden import RECORDS
 from tests.web.kit import Browser, WebServer, serve
@@ -25,7 +25,7 @@ def test_rules_match_the_engine(browser: Browser) -> None:
         last = "winning at once" if rules.win_rule == "immediate" else "open to doubt"
         jokers = "two jokers" if rules.jokers else "no joker"
         assert f"The rules for {players} players, {jokers}, the last card {last}." in page
-        sentences = told.rules(rules, players)
+        sentences = GAME.words.rules(rules, players)
         assert not re.search(r"\b(he|his|him)\b", " ".join(sentences), re.IGNORECASE)
         for sentence in sentences:
             assert f"<p>{sentence}</p>" in page

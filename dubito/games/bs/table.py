@@ -91,3 +91,9 @@ def check(node: NodeName, output: object, hand: Hand | None) -> None:
         raise IllegalOutput("this view is between two questions, so it accepts no answer")
     else:
         hand.chosen(output)
+
+
+def explain_shortage(number: int, held: int, wanted: int) -> str:
+    if not held:
+        return f"the hand holds no card of number {number}; play cards that it holds"
+    return f"the hand holds {held} card{'s' * (held > 1)} of number {number}, not {wanted}"

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.game import GameEvent
-from dubito.game.words import HAND, ME, Face, Label, Line, Marks, Panel, Play, pluralize, to_second_person
+from dubito.game.words import HAND, ME, Face, Label, Line, Marks, Panel, Play, Words, pluralize, to_second_person
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card, DealEvent, PlayEvent, RoundEvent, TurnEvent, WinEvent
 from dubito.games.bs.engine import State
 from dubito.games.bs.table import SEATS
@@ -46,23 +46,12 @@ def rounds(n: int) -> str:
     return f"{n:,} round{'s' * (n != 1)}"
 
 
-SECOND_PERSON: Final = {
-    f"{ME} plays": "You play",
-    f"{ME} has no cards left and wins": "You have no cards left and win",
-    f"{ME} wins": "you win",
-    f"{ME} holds": "you hold",
-    ME: "you",
-}
-
-
-QUESTIONS: Final = {"cards": "Which cards?", "bs": "Say BS?"}
 _SUITS: Final = ("spades", "hearts", "clubs", "diamonds")  # by copy; suits do not matter
 # People see the numbers 0 to 12 as ace, 2 to 10, jack, queen and king.
 _SIGNS: Final = ("A", *map(str, range(2, 11)), "J", "Q", "K")
 _RANKS: Final = ("ace", *map(str, range(2, 11)), "jack", "queen", "king")
 _COUNTS: Final = ("no", "one", "two", "three", "four")
 _NAMES: Final = {card: f"{_RANKS[card.number]} of {_SUITS[card.copy]}" for card in DECK}
-FACES: Final = {_NAMES[card]: Face(_SIGNS[card.number], _SUITS[card.copy]) for card in DECK}
 _FOR_PEOPLE: Final = {  # replaces phrases of the rules in prompts with the ranks that people see
     f"the numbers 0 to {NUMBERS - 1}, {COPIES} of each": f"the ranks A, 2 to 10, J, Q and K, {COPIES} of each",
     f"The first turn asks for the number 0, the next for 1, and so on; after {NUMBERS - 1} comes 0 again": (
@@ -74,10 +63,6 @@ _FOR_PEOPLE: Final = {  # replaces phrases of the rules in prompts with the rank
 }
 
 
-def rules(rules: Any, seats: int) -> list[str]:
-    return [OBJECTIVE, *(to_second_person(sentence, _FOR_PEOPLE) for sentence in rule_paragraphs(rules))]
-
-
 def _ranks(number: int) -> str:
     return f"{_RANKS[number]}s"
 
@@ -85,10 +70,6 @@ def _ranks(number: int) -> str:
 def _claim(n: int, number: int) -> str:
     count = _COUNTS[n] if n < len(_COUNTS) else str(n)
     return f"{count} {_RANKS[number] if n == 1 else _ranks(number)}"
-
-
-def summarize_rules(rules: Any) -> str:
-    return f"At most {rounds(rules.max_rounds)}"
 
 
 def sentence(event: GameEvent, label: Label) -> str:
@@ -244,58 +225,79 @@ class Teller:
         return [how, f"{state.turns_played} turns"]
 
 
-def speech(output: object, events: Sequence[GameEvent]) -> str:
-    return next((f"{_claim(event.n_cards, event.number)}!" for event in events if isinstance(event, PlayEvent)), "")
+class BSWords(Words):
+    SECOND_PERSON = {
+        f"{ME} plays": "You play",
+        f"{ME} has no cards left and wins": "You have no cards left and win",
+        f"{ME} wins": "you win",
+        f"{ME} holds": "you hold",
+        ME: "you",
+    }
+    QUESTIONS = {"cards": "Which cards?", "bs": "Say BS?"}
+    FACES = {_NAMES[card]: Face(_SIGNS[card.number], _SUITS[card.copy]) for card in DECK}
+    DRAWN_LINES = (HAND, "Cards held: ")
+    LEAD = "The rank goes up each turn, and nobody may pass. Call BS before the liar is out of cards."
+    BOTS = ("Player1", "Player4", "CalculatingLiar")
+    EASY = ("Player1", "Player2", "Player3")
+    HARD = ("CalculatingLiar", "ConMan", "RiskTaker")
+    HOW = (
+        "On your turn type the cards you play, as in `3 3 k`; you claim that all of them have the rank asked for. "
+        "After another player's turn type `yes` to accuse them of lying, or `no`."
+    )
 
+    def teller(self, state: State, label: Label) -> Teller:
+        return Teller(state, label)
 
-def label_answer(state: State, answer: object) -> str:
-    return "BS!" if answer is True else "Pass" if answer is False else str(answer)
+    def rules(self, rules: Any, seats: int) -> list[str]:
+        return [OBJECTIVE, *(to_second_person(sentence, _FOR_PEOPLE) for sentence in rule_paragraphs(rules))]
 
+    def summarize_rules(self, rules: Any) -> str:
+        return f"At most {rounds(rules.max_rounds)}"
 
-def verdict(state: State, seat: int) -> str:
-    return "You win!" if state.winner == seat else "You lose." if state.winner is not None else "Nobody wins."
+    def sentence(self, event: GameEvent, label: Label) -> str:
+        return sentence(event, label)
 
+    def hand(self, state: State, seat: int) -> list[str]:
+        return hand(state, seat)
 
-DRAWN_LINES: Final = (HAND, "Cards held: ")
-LEAD: Final = "The rank goes up each turn, and nobody may pass. Call BS before the liar is out of cards."
-BOTS: Final = ("Player1", "Player4", "CalculatingLiar")
-EASY: Final = ("Player1", "Player2", "Player3")
-HARD: Final = ("CalculatingLiar", "ConMan", "RiskTaker")
-HOW: Final = (
-    "On your turn type the cards you play, as in `3 3 k`; you claim that all of them have the rank asked for. After "
-    "another player's turn type `yes` to accuse them of lying, or `no`."
-)
+    def speech(self, output: object, events: Sequence[GameEvent]) -> str:
+        return next((f"{_claim(event.n_cards, event.number)}!" for event in events if isinstance(event, PlayEvent)), "")
 
+    def label_answer(self, state: State, answer: object) -> str:
+        return "BS!" if answer is True else "Pass" if answer is False else str(answer)
 
-def describe_view(state: State, seat: int, label: Label) -> list[str]:
-    """Return lines that list all hand sizes, the pile, the seat's cards and the question."""
-    public = state.public
-    held = ", ".join(f"{to_second_person(label(other), SECOND_PERSON)} {n}" for other, n in enumerate(public.hands))
-    lines = [f"Cards held: {held}. On the pile: {public.pile}.", f"{HAND}{numbers(state.hands[seat].cards)}"]
-    if public.node == "cards":
-        return [*lines, f"Your turn: play cards as {_ranks(public.number)}."]
-    played = f"{pluralize(public.n_cards)} as {_ranks(public.number)}"
-    return [*lines, f"{label(public.mover)} played {played}. Do you say BS?"]
+    def verdict(self, state: State, seat: int) -> str:
+        return "You win!" if state.winner == seat else "You lose." if state.winner is not None else "Nobody wins."
 
+    def describe_view(self, state: State, seat: int, label: Label) -> list[str]:
+        """Return lines that list all hand sizes, the pile, the seat's cards and the question."""
+        public = state.public
+        held = ", ".join(
+            f"{to_second_person(label(other), self.SECOND_PERSON)} {n}" for other, n in enumerate(public.hands)
+        )
+        lines = [f"Cards held: {held}. On the pile: {public.pile}.", f"{HAND}{numbers(state.hands[seat].cards)}"]
+        if public.node == "cards":
+            return [*lines, f"Your turn: play cards as {_ranks(public.number)}."]
+        played = f"{pluralize(public.n_cards)} as {_ranks(public.number)}"
+        return [*lines, f"{label(public.mover)} played {played}. Do you say BS?"]
 
-def parse_line(line: str, state: State, seat: int) -> bool | list[Card]:
-    """Parse a typed answer: yes or no, or cards by their signs."""
-    words = line.casefold().replace(",", " ").split()
-    if state.public.node == "bs":
-        if words not in (["yes"], ["y"], ["no"], ["n"]):
-            raise UsageError(f"'{one_line(line, 20)}' is not an answer here: type yes or no")
-        return words[0].startswith("y")
-    signs = [sign.casefold() for sign in _SIGNS]
-    if not words or not {*words} <= {*signs}:
-        raise UsageError(f"'{one_line(line, 20)}' is not a list of cards: type for example `3 3 k`")
-    held, played = sorted(state.hands[seat].cards), list[Card]()
-    for number in map(signs.index, words):
-        card = next((each for each in held if each.number == number and each not in played), None)
-        if card is None:
-            raise UsageError(f"you do not hold that many {_ranks(number)}")
-        played.append(card)
-    return played
+    def parse_line(self, line: str, state: State, seat: int) -> bool | list[Card]:
+        """Parse a typed answer: yes or no, or cards by their signs."""
+        words = line.casefold().replace(",", " ").split()
+        if state.public.node == "bs":
+            if words not in (["yes"], ["y"], ["no"], ["n"]):
+                raise UsageError(f"'{one_line(line, 20)}' is not an answer here: type yes or no")
+            return words[0].startswith("y")
+        signs = [sign.casefold() for sign in _SIGNS]
+        if not words or not {*words} <= {*signs}:
+            raise UsageError(f"'{one_line(line, 20)}' is not a list of cards: type for example `3 3 k`")
+        held, played = sorted(state.hands[seat].cards), list[Card]()
+        for number in map(signs.index, words):
+            card = next((each for each in held if each.number == number and each not in played), None)
+            if card is None:
+                raise UsageError(f"you do not hold that many {_ranks(number)}")
+            played.append(card)
+        return played
 
-
-def playable_cards(state: State, seat: int) -> list[int]:
-    return sorted(card.number for card in state.hands[seat].cards)
+    def playable_cards(self, state: State, seat: int) -> list[int]:
+        return sorted(card.number for card in state.hands[seat].cards)

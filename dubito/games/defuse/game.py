@@ -1,40 +1,31 @@
 """The description of draw and defuse for the harness."""
 
+from collections.abc import Mapping
 from random import Random
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.game import (
     Choice,
+    Facts,
     Game,
+    GameEvent,
     Habit,
+    HousePolicy,
     Measure,
     Node,
     Results,
     Whole,
     house_contenders,
-    make_missing_check,
-    no_rules,
 )
 from dubito.games.defuse.bot import DefuseBot
 from dubito.games.defuse.engine import ACTS, GAME_COUNTS, SEAT_COUNTS, HandView, State, deal
 from dubito.games.defuse.events import EVENTS
 
-
-def _deal(rules: object, seats: int, rng: Random) -> State:
-    if seats != 2:
-        raise UsageError(f"draw and defuse needs 2 players, not {seats}")
-    return deal(rng)
-
-
-def _output_from_json(value: Any) -> str | int:
-    if type(value) is int or (isinstance(value, str) and value in ACTS):
-        return value
-    raise UsageError(
-        f"the record is damaged: a move of draw and defuse is {', '.join(ACTS)} or a whole number, not "
-        f"{one_line(repr(value), 60)}"
-    )
+if TYPE_CHECKING:
+    from dubito.files import NoRules
+    from dubito.games.defuse.words import DefuseWords
 
 
 RESULTS = Results(
@@ -60,27 +51,58 @@ RESULTS = Results(
 )
 
 NODES = (Node("turn", "turn", Choice(ACTS)), Node("place", "defuse", Whole()))
-GAME = Game(
-    name="defuse",
-    summary="Draw and defuse: two players and a bomb in the pile; peek, dodge, and keep a defuse card",
-    rules=no_rules,
-    seats=(2, 2),
-    lineup="ordered_pairs",
-    base=DefuseBot,
-    base_path="dubito.games.defuse.bot.DefuseBot",
-    fallback="Simple",
-    nodes=NODES,
-    events=EVENTS,
-    results=RESULTS,
-    deal=_deal,
-    deal_to_json=lambda state: {"hands": [list(HandView(hand)) for hand in state.hands], "pile": list(state.pile)},
-    output_to_json=lambda output: output,
-    output_from_json=_output_from_json,
-    package="dubito.games.defuse",
-    rules_version=1,
-    missing=make_missing_check(DefuseBot, NODES),
-    kept_rules=SimpleNamespace,  # the game has no rules to set, so pydantic is not needed
-    demo={"games": 60, "bots": ["Medium", "Scared", "Simple"], "contenders": house_contenders("careful", "random")},
-    forfeits=True,
-    forfeit_means="the other wins",
-)
+
+
+class DefuseGame(Game["NoRules", State, GameEvent]):
+    name = "defuse"
+    summary = "Draw and defuse: two players and a bomb in the pile; peek, dodge, and keep a defuse card"
+    seats = (2, 2)
+    lineup = "ordered_pairs"
+    base = DefuseBot
+    fallback = "Simple"
+    nodes = NODES
+    events = EVENTS
+    results = RESULTS
+    forfeits = True
+    forfeit_means = "the other wins"
+    demo = {"games": 60, "bots": ["Medium", "Scared", "Simple"], "contenders": house_contenders("careful", "random")}
+
+    def rules_of_run(self, stored: Mapping[str, Any]) -> SimpleNamespace:
+        return SimpleNamespace(**stored)  # there are no rules to set, so pydantic is not needed
+
+    def deal(self, rules: "NoRules", seats: int, chance: Random) -> State:
+        if seats != 2:
+            raise UsageError(f"draw and defuse needs 2 players, not {seats}")
+        return deal(chance)
+
+    def deal_to_json(self, state: State) -> dict[str, Any]:
+        return {"hands": [list(HandView(hand)) for hand in state.hands], "pile": list(state.pile)}
+
+    def output_from_json(self, value: Any) -> str | int:
+        if type(value) is int or (isinstance(value, str) and value in ACTS):
+            return value
+        raise UsageError(
+            f"the record is damaged: a move of draw and defuse is {', '.join(ACTS)} or a whole number, not "
+            f"{one_line(repr(value), 60)}"
+        )
+
+    @property
+    def words(self) -> "DefuseWords":
+        from dubito.games.defuse.words import DefuseWords
+
+        return DefuseWords(self)
+
+    @property
+    def facts(self) -> Facts:
+        from dubito.games.defuse import facts
+
+        return facts
+
+    @property
+    def fakes(self) -> Mapping[str, HousePolicy]:
+        from dubito.games.defuse.fake_models import MODELS
+
+        return MODELS
+
+
+GAME: Final = DefuseGame()

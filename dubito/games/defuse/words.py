@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.game import GameEvent
-from dubito.game.words import HAND, ME, Face, Label, Line, Marks, Panel, pluralize
+from dubito.game.words import HAND, ME, Face, Label, Line, Marks, Panel, Words, pluralize
 from dubito.games.defuse.engine import (
     ACTS,
     ALL_CARDS,
@@ -54,27 +54,7 @@ def rule_paragraphs() -> list[str]:
     ]
 
 
-SECOND_PERSON: Final = {
-    f": {ME} wins": ": you win",
-    f" of {ME};": " of yours;",
-    f"{ME} has": "You have",
-    **{f"{ME} {verb}s": f"You {verb}" for verb in ("begin", "play", "see", "draw", "put", "win")},
-    "You have no defuse card and blows": "You have no defuse card and blow",
-    ME: "you",
-}
-
-
 _ICONS: Final = {DEFUSE: "shield", "see": "eye", "nothing": "blank"}  # for cards whose icon has another name
-FACES: Final = {card: Face(card, _ICONS.get(card, card)) for card in ALL_CARDS}
-QUESTIONS: Final = {"turn": "What now?", "place": "Where to hide the bomb?"}
-
-
-def rules(rules: Any, seats: int) -> list[str]:
-    return [OBJECTIVE, *rule_paragraphs()]
-
-
-def summarize_rules(rules: Any) -> str:
-    return ""
 
 
 def sentence(event: GameEvent, label: Label) -> str:
@@ -167,84 +147,107 @@ class Teller:
         return [f"The game is over{by_mistake} {label(state.winner)} wins.", pluralize(state.turns_played + 1, "turn")]
 
 
-TITLE: Final = "Draw and defuse"
-DRAWN_LINES: Final = (HAND, "In the pile: ", "Played so far")
-LEAD: Final = "Do not draw the bomb. If you do, defuse it and hide it for the other player."
-BOTS: Final = ("Medium",)
-EASY: Final = ("Simple",)
-HARD: Final = ("Sapper",)
-ENTER: Final = "draw"  # the meaning of an empty line
-HOW: Final = (
-    "On your turn press Enter to draw, or type `h` to play a shuffle card, `s` see, `k` skip, `b` bottom, or the whole "
-    "words. When you have defused the bomb, type its place in the pile: 0 is the top."
-)
 _LETTERS: Final = {"d": "draw", "h": "shuffle", "s": "see", "k": "skip", "b": "bottom"}
-
-
-def describe_view(state: State, seat: int, label: Label) -> list[str]:
-    """Return lines that describe the pile, the known cards of both hands, the played cards and the question."""
-    played = ", ".join(reversed(state.discard)) or "nothing"
-    pile, theirs = pluralize(len(state.pile)), pluralize(sum(state.hands[1 - seat].values()))
-    lines = [
-        f"In the pile: {pile}. {label(1 - seat)} holds {theirs}.",
-        f"Played so far, latest first: {played}.",
-        f"{HAND}{HandView(state.hands[seat])}.",
-    ]
-    if state.node == "place":
-        last = len(state.pile)
-        places = f"0 is the top of the pile, {last} the bottom" if last else "The pile is empty: its only place is 0"
-        return [*lines, f"Where do you put the bomb? {places}."]
-    if state.seen:
-        lines.append(f"You have seen, from the top: {', '.join(state.seen)}.")
-    *others, another = [*_playable(state).values()] or [""]
-    play = f", or play a {', '.join(others)}{' or ' if others else ''}{another} card" if another else ""
-    return [*lines, f"Draw a card{play}?"]
-
-
-def key_hint(state: State) -> str:
-    if state.node == "place":
-        return ""
-    played = ", ".join(f"{key} {act}" for key, act in _playable(state).items())
-    return f"Enter draws; {played}" if played else "Enter draws"
 
 
 def _playable(state: State) -> dict[str, str]:
     return {key: act for key, act in _LETTERS.items() if act != "draw" and act in state.legal()}
 
 
-def parse_line(line: str, state: State, seat: int) -> str | int:
-    word = line.casefold().strip()
-    if state.node == "place":
-        if not (word.isascii() and word.isdecimal() and len(word) < 10):
-            raise UsageError(f"'{one_line(line, 20)}' is not a place: type a number from 0 to {len(state.pile)}")
-        return int(word)
-    act = _LETTERS.get(word, word)
-    if act not in ACTS:
-        raise UsageError(f"'{one_line(line, 20)}' is not an action: press Enter to draw, or type h, s, k or b")
-    return act
+class DefuseWords(Words):
+    SECOND_PERSON = {
+        f": {ME} wins": ": you win",
+        f" of {ME};": " of yours;",
+        f"{ME} has": "You have",
+        **{f"{ME} {verb}s": f"You {verb}" for verb in ("begin", "play", "see", "draw", "put", "win")},
+        "You have no defuse card and blows": "You have no defuse card and blow",
+        ME: "you",
+    }
+    FACES = {card: Face(card, _ICONS.get(card, card)) for card in ALL_CARDS}
+    QUESTIONS = {"turn": "What now?", "place": "Where to hide the bomb?"}
+    TITLE = "Draw and defuse"
+    DRAWN_LINES = (HAND, "In the pile: ", "Played so far")
+    LEAD = "Do not draw the bomb. If you do, defuse it and hide it for the other player."
+    BOTS = ("Medium",)
+    EASY = ("Simple",)
+    HARD = ("Sapper",)
+    ENTER = "draw"  # the meaning of an empty line
+    HOW = (
+        "On your turn press Enter to draw, or type `h` to play a shuffle card, `s` see, `k` skip, `b` bottom, or the "
+        "whole words. When you have defused the bomb, type its place in the pile: 0 is the top."
+    )
 
+    def teller(self, state: State, label: Label) -> Teller:
+        return Teller(state, label)
 
-def verdict(state: State, seat: int) -> str:
-    return "You win!" if state.winner == seat else "You lost."
+    def rules(self, rules: Any, seats: int) -> list[str]:
+        return [OBJECTIVE, *rule_paragraphs()]
 
+    def summarize_rules(self, rules: Any) -> str:
+        return ""
 
-def label_answer(state: State, answer: str | int) -> str:
-    if isinstance(answer, str):
-        return "Draw a card" if answer == "draw" else f"Play {answer}"
-    last = len(state.pile)
-    return "On top" if answer == 0 else "At the bottom" if answer == last else f"Under {pluralize(answer)}"
+    def sentence(self, event: GameEvent, label: Label) -> str:
+        return sentence(event, label)
 
+    def hand(self, state: State, seat: int) -> list[str]:
+        return hand(state, seat)
 
-def speech(output: object, events: Sequence[GameEvent]) -> str:
-    """Return the played card, or that the bomb was drawn."""
-    if any(isinstance(event, DrawEvent) and event.bomb for event in events):
-        return "The bomb!"
-    return next((f"{event.card}!" for event in events if isinstance(event, PlayEvent)), "")
+    def describe_view(self, state: State, seat: int, label: Label) -> list[str]:
+        """Return lines that describe the pile, the known cards of both hands, the played cards and the question."""
+        played = ", ".join(reversed(state.discard)) or "nothing"
+        pile, theirs = pluralize(len(state.pile)), pluralize(sum(state.hands[1 - seat].values()))
+        lines = [
+            f"In the pile: {pile}. {label(1 - seat)} holds {theirs}.",
+            f"Played so far, latest first: {played}.",
+            f"{HAND}{HandView(state.hands[seat])}.",
+        ]
+        if state.node == "place":
+            last = len(state.pile)
+            places = (
+                f"0 is the top of the pile, {last} the bottom" if last else "The pile is empty: its only place is 0"
+            )
+            return [*lines, f"Where do you put the bomb? {places}."]
+        if state.seen:
+            lines.append(f"You have seen, from the top: {', '.join(state.seen)}.")
+        *others, another = [*_playable(state).values()] or [""]
+        play = f", or play a {', '.join(others)}{' or ' if others else ''}{another} card" if another else ""
+        return [*lines, f"Draw a card{play}?"]
 
+    def key_hint(self, state: State) -> str:
+        if state.node == "place":
+            return ""
+        played = ", ".join(f"{key} {act}" for key, act in _playable(state).items())
+        return f"Enter draws; {played}" if played else "Enter draws"
 
-def parse_answer(answer: Any, state: State, seat: int) -> str | int:
-    if state.node == "place" and type(answer) is int:
-        return answer
-    if state.node == "turn" and isinstance(answer, str) and answer in ACTS:
-        return answer
-    raise UsageError(f"this is not an answer to `{state.node}`")
+    def parse_line(self, line: str, state: State, seat: int) -> str | int:
+        word = line.casefold().strip()
+        if state.node == "place":
+            if not (word.isascii() and word.isdecimal() and len(word) < 10):
+                raise UsageError(f"'{one_line(line, 20)}' is not a place: type a number from 0 to {len(state.pile)}")
+            return int(word)
+        act = _LETTERS.get(word, word)
+        if act not in ACTS:
+            raise UsageError(f"'{one_line(line, 20)}' is not an action: press Enter to draw, or type h, s, k or b")
+        return act
+
+    def verdict(self, state: State, seat: int) -> str:
+        return "You win!" if state.winner == seat else "You lost."
+
+    def label_answer(self, state: State, answer: str | int) -> str:
+        if isinstance(answer, str):
+            return "Draw a card" if answer == "draw" else f"Play {answer}"
+        last = len(state.pile)
+        return "On top" if answer == 0 else "At the bottom" if answer == last else f"Under {pluralize(answer)}"
+
+    def speech(self, output: object, events: Sequence[GameEvent]) -> str:
+        """Return the played card, or that the bomb was drawn."""
+        if any(isinstance(event, DrawEvent) and event.bomb for event in events):
+            return "The bomb!"
+        return next((f"{event.card}!" for event in events if isinstance(event, PlayEvent)), "")
+
+    def parse_answer(self, answer: Any, state: State, seat: int) -> str | int:
+        if state.node == "place" and type(answer) is int:
+            return answer
+        if state.node == "turn" and isinstance(answer, str) and answer in ACTS:
+            return answer
+        raise UsageError(f"this is not an answer to `{state.node}`")

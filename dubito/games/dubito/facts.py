@@ -18,8 +18,8 @@ from dubito.game.table import Entrant, Table, step
 from dubito.games.dubito.bot import NODES, FiveNodes
 from dubito.games.dubito.cards import JOKER, NUMBERS, PlayerData, TurnData
 from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule, deal_table
-from dubito.games.dubito.game import GAME
 from dubito.games.dubito.knowledge import Knowledge, names
+from dubito.games.dubito.rules import DubitoRules
 from dubito.games.dubito.sentences import card_name
 from dubito.games.dubito.words import NODE_TEXTS, WALK, WALK_AT_ONCE, effects, objective, rule_paragraphs, scoring
 
@@ -243,7 +243,7 @@ def sample_tables() -> Iterator[tuple[Table, BaseModel]]:
     """Yield each sample table, before its first turn, with its rules."""
     for win_rule in get_args(WinRule):
         for deal, size in enumerate(range(MIN_PLAYERS, MAX_PLAYERS + 1)):
-            rules: Any = GAME.rules(win_rule=win_rule)
+            rules = DubitoRules(win_rule=win_rule)
             yield sample_table(rules.engine_rules, size, deal), rules
 
 
@@ -258,7 +258,7 @@ _EXAMPLE_EVENTS: Final = 24  # enough for doubts, pick-ups and plays by the seat
 @cache
 def example_position(node: str) -> Position:
     """Return a fixed mid-game position at a table of four at which this node is asked."""
-    table, rules, positions = sample_table(Rules(), 4, 0), GAME.rules(), list[Position]()
+    table, rules, positions = sample_table(Rules(), 4, 0), DubitoRules(), list[Position]()
     log = table.keep_log()
     for seat, player in enumerate(table.players):
         assert player is not None

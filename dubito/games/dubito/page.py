@@ -12,7 +12,7 @@ from dubito.games.dubito.cards import NUMBERS, TurnOutput
 from dubito.games.dubito.engine import RESULTS, State, is_honest
 from dubito.games.dubito.events import DoubtResolvedEvent, Event, PlayerWonEvent
 from dubito.games.dubito.sentences import card_name, sentence, sort_cards
-from dubito.games.dubito.words import SECOND_PERSON
+from dubito.games.dubito.words import DubitoWords
 
 WORDS: Final = {
     "one": [card_name(card) for card in (0, *NUMBERS)],
@@ -60,7 +60,12 @@ class Frame:
 
 def first_frame(state: State, label: Label, me: int) -> Frame:
     return next_frame(
-        state, None, None, (), [to_second_person(sentence(cast(Event, state.start[0]), label), SECOND_PERSON)], me
+        state,
+        None,
+        None,
+        (),
+        [to_second_person(sentence(cast(Event, state.start[0]), label), DubitoWords.SECOND_PERSON)],
+        me,
     )
 
 

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from dubito.errors import UsageError, one_line
 from dubito.files import describe_fault
 from dubito.game.record import Strict
-from dubito.game.words import ME, Face, Label, Line, Marks, Panel, Play, pluralize, to_second_person
+from dubito.game.words import ME, Face, Label, Line, Marks, Panel, Play, Words, pluralize, to_second_person
 from dubito.games.dubito.cards import JOKER, MAX_PLAY, NUMBERS, TurnData, TurnOutput
 from dubito.games.dubito.engine import DUEL, Result, Rules, State, WinRule, is_honest
 from dubito.games.dubito.engine import why_illegal as refused
@@ -224,38 +224,8 @@ def _random_cards(held: int) -> tuple[tuple[int, str], str]:
 
 
 _SIGNS: Final = ("★", "A", *map(str, range(2, 11)), "J", "Q", "K")
-FACES: Final = {card_name(card): Face(sign, "pip") for card, sign in enumerate(_SIGNS)}
 _JOKERS: Final = ("No joker", "One joker", "Two jokers")
 _LAST_CARD: Final = {"immediate": "winning at once", "contested": "open to doubt"}
-SECOND_PERSON: Final = {
-    f"{ME} plays": "You play",
-    f"{ME} doubts": "You doubt",
-    f"{ME}, who shows": "you, and you show",
-    f"{ME} picks": "You pick",
-    f"{ME} discards": "You discard",
-    f"{ME} is": "You are",
-    f"{ME} holds": "you hold",
-    f"{ME} loses": "you lose",
-    ME: "you",
-}
-
-QUESTIONS: Final = {
-    "A": "Open with a bluff?",
-    "B": "Open with many cards?",
-    "C": "Doubt?",
-    "D": "Bluff?",
-    "E": "Play many cards?",
-}
-
-
-def rules(rules: Any, seats: int) -> list[str]:
-    return [objective(seats), *rule_paragraphs(rules.engine_rules, seats), scoring()]
-
-
-def summarize_rules(rules: Any) -> str:
-    deck = "" if rules.engine_rules.is_full_deck else f"{rules.ranks} numbers with {rules.copies} cards each, "
-    text = f"{_JOKERS[rules.jokers]}, the last card {_LAST_CARD[rules.win_rule]}"
-    return f"{'A duel: ' if rules.duel else ''}{deck}{text}" if rules.duel or deck else text
 
 
 class Teller:
@@ -330,31 +300,6 @@ def card_names(cards: Iterable[int]) -> list[str]:
     return [card_name(card) for card in cards]
 
 
-def speech(output: TurnOutput, events: Sequence[Event]) -> str:
-    play = next((event for event in events if isinstance(event, CardsPlayedEvent)), None)
-    if play is None:
-        return "Dubito!"
-    return f"{number_word(play.n_cards)} {card_name(play.declared_number, plural=play.n_cards > 1)}!"
-
-
-SLOGAN: Final = "I doubt it."
-PICTURE: Final = tuple(
-    (name, sign, "pip") for name, sign in zip(("ace", "2", "2", "queen", "joker"), "A22Q★", strict=True)
-)
-BOTS: Final = ("ClaudeBot", "AdaptyBoi", "StefaBot")
-EASY: Final = ("RandomBoi", "JustPutCards", "MrNoDoubt")
-HARD: Final = ("Sherlock",)
-HOW: Final = (
-    "Type `doubt` (or `d`), or the cards you play: `7 7 joker`, also `a k j`, `jack`, `*` for a joker. When you open a "
-    "round, add the number you claim: `7 king as 7`. Without it, cards of one number are claimed as that number."
-)
-LEAD: Final = (
-    "Play cards face down, say what they are, and catch other players lying. The first player without cards wins."
-)
-OPTIONS: Final = (  # rules that a page offers: name, label, and values with their words, the default first
-    ("jokers", "Jokers", ((2, "2"), (1, "1"), (0, "0"))),
-    ("win_rule", "Your last card", (("immediate", "wins at once"), ("contested", "may still be doubted"))),
-)
 _OF_CARD: Final = re.compile(r"\b(\d+) of card (\d+), not (\d+)")
 _CARDS: Final = {
     **{card_name(card): card for card in (JOKER, *NUMBERS)},
@@ -367,29 +312,6 @@ _CARDS: Final = {
     "k": 13,
     "*": JOKER,
 }
-
-
-def describe_view(state: State, seat: int, label: Label) -> list[str]:
-    counts = [state.player_data(other).n_cards for other in range(len(state.hands))]
-    there = [other for other, place in enumerate(state.places) if place is None]
-    held = [f"{to_second_person(label(other), SECOND_PERSON)} {counts[other]}" for other in there]
-    lines = [f"Cards held: {', '.join(held)}.", f"Your hand: {describe_cards(state.hands[seat].cards)}"]
-    if not state.number:
-        return [*lines, "Your turn. The board is empty: you open a round."]
-    assert state.last_player is not None
-    last, number = to_second_person(label(state.last_player), SECOND_PERSON), card_name(state.number, plural=True)
-    doubt = "" if state.can_doubt else " (you cannot doubt them)"
-    return [
-        *lines,
-        f"Your turn. On the board: {state.n_cards_played} of {len(state.board)} by {last}, as {number}{doubt}.",
-    ]
-
-
-def parse_line(line: str, state: State, seat: int) -> TurnOutput:
-    move = read_move(line, state.number)
-    if not state.number and not move.doubt and move.number is None:
-        raise UsageError(f"name the number you claim, as in `{one_line(line.strip(), 40)} as 7`")
-    return move
 
 
 def read_move(line: str, number: int) -> TurnOutput:
@@ -428,27 +350,109 @@ class _Move(Strict):
 _MOVE: Final = TypeAdapter(_Move)
 
 
-def parse_answer(answer: object, state: State, seat: int) -> TurnOutput:
-    try:
-        move = _MOVE.validate_json(json.dumps(answer))
-    except ValidationError as error:
-        raise UsageError(f"this move cannot be read: {describe_fault(error, 'the answer')}") from None
-    return TurnOutput(move.doubt, move.number, move.cards)
-
-
-def why_illegal(state: State, output: object) -> str | None:
-    why = refused(output, state.hands[state.seat].counts, state.number, state.can_doubt, state.rules.ranks)
-    return why and _OF_CARD.sub(lambda found: _cards_of_kind(*map(int, found.groups())), why)
-
-
 def _cards_of_kind(count: int, card: int, wanted: int) -> str:
     return f"{count} {card_name(card, plural=count > 1)}, not {wanted}" if count else f"no {card_name(card)}"
 
 
-def cheer(state: State, seat: int) -> str:
-    place = state.places[seat]
-    if place is None:
-        return "You lose this one." if state.result(seat) is Result.LOSS and state.over else ""
-    if place == 1:
-        return "\n  ***  A hard win! You are the first to be out of cards.  ***\n"
-    return f"\n  **  A soft win! You are out of cards, in place {place}, and have not lost.  **\n"
+class DubitoWords(Words):
+    SECOND_PERSON = {
+        f"{ME} plays": "You play",
+        f"{ME} doubts": "You doubt",
+        f"{ME}, who shows": "you, and you show",
+        f"{ME} picks": "You pick",
+        f"{ME} discards": "You discard",
+        f"{ME} is": "You are",
+        f"{ME} holds": "you hold",
+        f"{ME} loses": "you lose",
+        ME: "you",
+    }
+    QUESTIONS = {
+        "A": "Open with a bluff?",
+        "B": "Open with many cards?",
+        "C": "Doubt?",
+        "D": "Bluff?",
+        "E": "Play many cards?",
+    }
+    FACES = {card_name(card): Face(sign, "pip") for card, sign in enumerate(_SIGNS)}
+    SLOGAN = "I doubt it."
+    PICTURE = tuple(
+        (name, sign, "pip") for name, sign in zip(("ace", "2", "2", "queen", "joker"), "A22Q★", strict=True)
+    )
+    BOTS = ("ClaudeBot", "AdaptyBoi", "StefaBot")
+    EASY = ("RandomBoi", "JustPutCards", "MrNoDoubt")
+    HARD = ("Sherlock",)
+    HOW = (
+        "Type `doubt` (or `d`), or the cards you play: `7 7 joker`, also `a k j`, `jack`, `*` for a joker. When you "
+        "open a round, add the number you claim: `7 king as 7`. Without it, cards of one number are claimed as that "
+        "number."
+    )
+    LEAD = (
+        "Play cards face down, say what they are, and catch other players lying. The first player without cards wins."
+    )
+    OPTIONS = (  # rules that a page offers: name, label, and values with their words, the default first
+        ("jokers", "Jokers", ((2, "2"), (1, "1"), (0, "0"))),
+        ("win_rule", "Your last card", (("immediate", "wins at once"), ("contested", "may still be doubted"))),
+    )
+
+    def teller(self, state: State, label: Label) -> Teller:
+        return Teller(state, label)
+
+    def rules(self, rules: Any, seats: int) -> list[str]:
+        return [objective(seats), *rule_paragraphs(rules.engine_rules, seats), scoring()]
+
+    def sentence(self, event: Event, label: Label) -> str:
+        return sentence(event, label)
+
+    def summarize_rules(self, rules: Any) -> str:
+        deck = "" if rules.engine_rules.is_full_deck else f"{rules.ranks} numbers with {rules.copies} cards each, "
+        text = f"{_JOKERS[rules.jokers]}, the last card {_LAST_CARD[rules.win_rule]}"
+        return f"{'A duel: ' if rules.duel else ''}{deck}{text}" if rules.duel or deck else text
+
+    def speech(self, output: TurnOutput, events: Sequence[Event]) -> str:
+        play = next((event for event in events if isinstance(event, CardsPlayedEvent)), None)
+        if play is None:
+            return "Dubito!"
+        return f"{number_word(play.n_cards)} {card_name(play.declared_number, plural=play.n_cards > 1)}!"
+
+    def describe_view(self, state: State, seat: int, label: Label) -> list[str]:
+        counts = [state.player_data(other).n_cards for other in range(len(state.hands))]
+        there = [other for other, place in enumerate(state.places) if place is None]
+        held = [f"{to_second_person(label(other), self.SECOND_PERSON)} {counts[other]}" for other in there]
+        lines = [f"Cards held: {', '.join(held)}.", f"Your hand: {describe_cards(state.hands[seat].cards)}"]
+        if not state.number:
+            return [*lines, "Your turn. The board is empty: you open a round."]
+        assert state.last_player is not None
+        last, number = (
+            to_second_person(label(state.last_player), self.SECOND_PERSON),
+            card_name(state.number, plural=True),
+        )
+        doubt = "" if state.can_doubt else " (you cannot doubt them)"
+        return [
+            *lines,
+            f"Your turn. On the board: {state.n_cards_played} of {len(state.board)} by {last}, as {number}{doubt}.",
+        ]
+
+    def parse_line(self, line: str, state: State, seat: int) -> TurnOutput:
+        move = read_move(line, state.number)
+        if not state.number and not move.doubt and move.number is None:
+            raise UsageError(f"name the number you claim, as in `{one_line(line.strip(), 40)} as 7`")
+        return move
+
+    def parse_answer(self, answer: object, state: State, seat: int) -> TurnOutput:
+        try:
+            move = _MOVE.validate_json(json.dumps(answer))
+        except ValidationError as error:
+            raise UsageError(f"this move cannot be read: {describe_fault(error, 'the answer')}") from None
+        return TurnOutput(move.doubt, move.number, move.cards)
+
+    def why_illegal(self, state: State, output: object) -> str | None:
+        why = refused(output, state.hands[state.seat].counts, state.number, state.can_doubt, state.rules.ranks)
+        return why and _OF_CARD.sub(lambda found: _cards_of_kind(*map(int, found.groups())), why)
+
+    def cheer(self, state: State, seat: int) -> str:
+        place = state.places[seat]
+        if place is None:
+            return "You lose this one." if state.result(seat) is Result.LOSS and state.over else ""
+        if place == 1:
+            return "\n  ***  A hard win! You are the first to be out of cards.  ***\n"
+        return f"\n  **  A soft win! You are out of cards, in place {place}, and have not lost.  **\n"

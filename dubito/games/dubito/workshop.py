@@ -1,44 +1,16 @@
 """Dubito for the prompt workshop (see `dubito/workshop/recordings.py`)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from pydantic import BaseModel
+
 from dubito.game.log import Position
-from dubito.games.dubito.cards import TurnData
+from dubito.game.table import Table
+from dubito.game.workshop import Workshop
 from dubito.games.dubito.engine import State, last_play_is_dishonest
-from dubito.games.dubito.facts import sample_tables as sample_tables
+from dubito.games.dubito.facts import sample_tables
 from dubito.games.dubito.knowledge import Knowledge
-
-# Facts that a prompt may omit if it uses one of these instead.
-INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {
-    "rules": ("rule_text",),
-    "rule_text": ("rules",),  # a prompt may describe these in its own words
-    "win_rule": ("rule_text",),
-    # A prompt may describe the questions and the facts in its own words.
-    **dict.fromkeys(("walk", "node_texts", "meanings"), ("turn", "rules")),
-    "node_name": ("node", "question"),
-    "node": ("question",),
-    "answers": ("question",),
-    "can_doubt": ("node", "question"),
-    "own_plays": ("history",),
-    "seats_in_game": ("players",),
-    "places": ("history",),
-    "numbers_in_play": ("sets_gone",),
-    "sets_gone": ("numbers_in_play", "history"),
-    "prev_honest_share": ("prev_bluff_rate",),
-    "next_honest_share": ("next_bluff_rate",),
-    "table_honest_share": ("table_bluff_rate",),
-    "own_cards": ("hand",),
-}
-
-# Unusual moments of the game that bots rarely encounter.
-MOMENTS: Final[Mapping[str, Callable[[TurnData], bool]]] = {
-    "duel": lambda p: p.n_players == 2,
-    "free turn": lambda p: p.board_cards == 0,
-    "last card": lambda p: p.my_n_cards == 1,
-    "no doubt allowed": lambda p: p.board_cards > 0 and not p.can_doubt,
-}
-CHECKED_RULES: Final[tuple[Mapping[str, Any], ...]] = ({}, {"duel": True})  # the rules under which bots are checked
 
 _ALWAYS: Final = [
     ("rule_text", "rules"),
@@ -53,44 +25,74 @@ _AFTER: Final = [  # about the player who may doubt the play
     ("next_cards", "players.cards"),
     ("next_doubt_rate", "players.doubt_rate", "players.doubts", "history"),
 ]
-# The important facts at each node. A prompt needs one from each group. `players.x` is a field of each player.
-IMPORTANT: Final[Mapping[str, list[tuple[str, ...]]]] = {
-    "A": [*_ALWAYS, *_AFTER],
-    "B": [*_ALWAYS, *_AFTER],
-    "C": [
-        *_ALWAYS,
-        ("number", "question"),
-        ("last_play", "question"),
-        ("last_player", "question"),
-        ("board_cards", "if_true"),
-        ("held_of_number", "hand"),
-        ("number_elsewhere", "sure_bluff", "players.surely_holds", "players.known_cards", "history"),
-        ("prev_cards", "prev_about_to_win", "players.cards"),
-        ("prev_bluff_rate", "prev_honest_share", "players.bluff_rate", "players.honest_plays", "history"),
-    ],
-    "D": [
-        *_ALWAYS,
-        ("number", "question"),
-        ("held_of_number", "question", "hand"),
-        ("board_cards", "history"),
-        *_AFTER,
-    ],
-    "E": [*_ALWAYS, ("number", "question"), ("board_cards", "history"), *_AFTER],
-}
 
 
-def describe_setting(position: Position) -> str:
-    known = position.known(Knowledge)
-    return f"in a game of {len(known.players)}, {known.rules.win_rule}"
+class DubitoWorkshop(Workshop):
+    # Facts that a prompt may omit if it uses one of these instead.
+    INSTEAD = {
+        "rules": ("rule_text",),
+        "rule_text": ("rules",),  # a prompt may describe these in its own words
+        "win_rule": ("rule_text",),
+        # A prompt may describe the questions and the facts in its own words.
+        **dict.fromkeys(("walk", "node_texts", "meanings"), ("turn", "rules")),
+        "node_name": ("node", "question"),
+        "node": ("question",),
+        "answers": ("question",),
+        "can_doubt": ("node", "question"),
+        "own_plays": ("history",),
+        "seats_in_game": ("players",),
+        "places": ("history",),
+        "numbers_in_play": ("sets_gone",),
+        "sets_gone": ("numbers_in_play", "history"),
+        "prev_honest_share": ("prev_bluff_rate",),
+        "next_honest_share": ("next_bluff_rate",),
+        "table_honest_share": ("table_bluff_rate",),
+        "own_cards": ("hand",),
+    }
+    # Unusual moments of the game that bots rarely encounter.
+    MOMENTS = {
+        "duel": lambda p: p.n_players == 2,
+        "free turn": lambda p: p.board_cards == 0,
+        "last card": lambda p: p.my_n_cards == 1,
+        "no doubt allowed": lambda p: p.board_cards > 0 and not p.can_doubt,
+    }
+    CHECKED_RULES: tuple[Mapping[str, Any], ...] = ({}, {"duel": True})  # the rules under which bots are checked
+    # The important facts at each node. A prompt needs one from each group. `players.x` is a field of each player.
+    IMPORTANT = {
+        "A": [*_ALWAYS, *_AFTER],
+        "B": [*_ALWAYS, *_AFTER],
+        "C": [
+            *_ALWAYS,
+            ("number", "question"),
+            ("last_play", "question"),
+            ("last_player", "question"),
+            ("board_cards", "if_true"),
+            ("held_of_number", "hand"),
+            ("number_elsewhere", "sure_bluff", "players.surely_holds", "players.known_cards", "history"),
+            ("prev_cards", "prev_about_to_win", "players.cards"),
+            ("prev_bluff_rate", "prev_honest_share", "players.bluff_rate", "players.honest_plays", "history"),
+        ],
+        "D": [
+            *_ALWAYS,
+            ("number", "question"),
+            ("held_of_number", "question", "hand"),
+            ("board_cards", "history"),
+            *_AFTER,
+        ],
+        "E": [*_ALWAYS, ("number", "question"), ("board_cards", "history"), *_AFTER],
+    }
+    RIGHT = "doubted bluffs and accepted honest plays (node C)"
 
+    def sample_tables(self) -> Iterator[tuple[Table, BaseModel]]:
+        return sample_tables()
 
-def own_turn(position: Position) -> int:
-    known = position.known(Knowledge)
-    return known.players[known.seat].turns + 1
+    def describe_setting(self, position: Position) -> str:
+        known = position.known(Knowledge)
+        return f"in a game of {len(known.players)}, {known.rules.win_rule}"
 
+    def own_turn(self, position: Position) -> int:
+        known = position.known(Knowledge)
+        return known.players[known.seat].turns + 1
 
-RIGHT: Final = "doubted bluffs and accepted honest plays (node C)"
-
-
-def right_answer(state: State, node: str) -> bool | None:
-    return last_play_is_dishonest(state.board, state.n_cards_played, state.number) if node == "C" else None
+    def right_answer(self, state: State, node: str) -> bool | None:
+        return last_play_is_dishonest(state.board, state.n_cards_played, state.number) if node == "C" else None

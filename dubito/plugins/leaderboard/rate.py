@@ -41,6 +41,7 @@ from dubito.report.tables import ColumnKind, cell_text, column_kind, difference_
 from dubito.stats.rates import Rate
 from dubito.store.model_log import Spend
 
+_OPENSPIEL: Final = "openspiel"  # the family whose small games are solved exactly
 _DRAWS_PER_SITUATION: Final = 100  # for bots that do not state their strategy; same as in `dubito policy`
 
 
@@ -145,8 +146,7 @@ def _best_response_gain(player: _BookPlayer) -> tuple[float | None, int | None]:
     for models and larger games.
     """
     game, cls = player.registry.game, player.registry.find(player.spec.bot).cls
-    engine = getattr(game.module("workshop"), "engine", None)
-    if engine is None or cls.is_model:
+    if game.family != _OPENSPIEL or cls.is_model:
         return None, None
     # Imported late because only small games need the plugin.
     from dubito.plugins.openspiel.policy.small import small_game
@@ -154,8 +154,8 @@ def _best_response_gain(player: _BookPlayer) -> tuple[float | None, int | None]:
     from dubito.plugins.openspiel.policy.tree import Tree
     from dubito.plugins.openspiel.policy.values import nash_conv
 
-    tree = Tree(engine)
     small = small_game(game, game.rules())
+    tree = Tree(small.engine)
     stated = read_bot_policy(
         Entrant(player.spec.name, cls, player.spec.settings), small, tree.states, _DRAWS_PER_SITUATION, 0
     )
@@ -201,7 +201,7 @@ def _print_rating(rating: _Rating) -> None:
     if rating.exact is not None:
         basis = f"from {rating.draws} draws of each situation" if rating.draws else "exact"
         say(f"a best response wins {rating.exact:+.3f} ({basis})")
-    elif hasattr(rating.field.game.module("workshop"), "engine"):
+    elif rating.field.game.family == _OPENSPIEL:
         command = build_command("policy", rating.player.spec.name, "--game", rating.field.game.name)
         say(f"to compute what a best response wins: {command}")
     use = rating.use

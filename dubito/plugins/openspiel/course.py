@@ -3,26 +3,21 @@
 The game's own engine applies the rules. Instead of drawing from a `Random`, the engine gets outcomes that chance nodes
 have decided one at a time (`ChanceDraws`). A game defines its decisions stage by stage (`deal`, `turn`) and declares
 what is seen: features of the current moment (`observed`) and rows written by its events (`recalls`). `Course` does the
-rest. The courses of Dubito's own games are in `courses`. Other games' packages have a `training` module with a
-`COURSE`. `spiel.py` registers them with pyspiel.
+rest. The courses of Dubito's own games are in `courses`; other games list theirs in `Game.courses`. `spiel.py`
+registers them with pyspiel.
 """
 
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from copy import copy, deepcopy
 from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 from random import Random
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
+from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from dubito.errors import DubitoError, IllegalOutput, UsageError, one_line
 from dubito.game import Game, GameEvent, Player
 from dubito.game.streams import DealStreams
-from dubito.game.words import Words, load_words, seat_label
-
-if TYPE_CHECKING:
-    from dubito.workshop.subject import Flaw, Subject
+from dubito.game.words import Words, seat_label
 
 _ROUNDING: Final = 1e-9  # tolerance for a sum of probabilities
 CHANCE: Final = -1  # same values as in pyspiel
@@ -430,30 +425,6 @@ class Course:
         yield self.rules
 
 
-def has_own_courses(game: Game) -> bool:
-    """Return whether the game's courses are part of this plugin."""
-    return game.package == f"dubito.games.{game.name}" and find_spec(f"{__package__}.courses.{game.name}") is not None
-
-
-def load_courses(game: Game) -> Mapping[str, type[Course]]:
-    """Return the courses in a game's `training` module by name, or an empty mapping if there is no such module.
-
-    Raises UsageError, whose message contains the problem but not the file.
-    """
-    try:
-        own = has_own_courses(game)
-        module = import_module(f"{__package__}.courses.{game.name}") if own else game.module("training")
-        course: Any = getattr(module, "COURSE", None)
-    except (Exception, SystemExit) as error:  # foreign code: its import may raise anything
-        raise UsageError(f"importing it raises {_format_exception(error)}; correct it") from None
-    if module is None:
-        return {}
-    courses: Mapping[str, Any] = course if isinstance(course, Mapping) and course else {"": course}
-    if not all(isinstance(one, type) and issubclass(one, Course) for one in courses.values()):
-        raise UsageError(f"it does not define a subclass of Course as `COURSE`, so OpenSpiel cannot load {game.name}")
-    return courses
-
-
 def try_out(game: Game, course: type[Course], players: int) -> None:
     """Play a random game and compute what the seats see. Raises UsageError if this fails."""
     try:
@@ -462,23 +433,10 @@ def try_out(game: Game, course: type[Course], players: int) -> None:
     except DubitoError:
         raise
     except Exception as error:  # foreign code
-        raise UsageError(f"a random game raises {_format_exception(error)}; correct it") from None
+        raise UsageError(f"a random game raises {format_exception(error)}; correct it") from None
 
 
-def check_courses(subject: "Subject") -> "Iterator[Flaw]":
-    """Play a random game for each course and number of seats, if the game has courses."""
-    from dubito.workshop.subject import Flaw  # imported late because playing a course does not need the workshop
-
-    game = subject.game
-    try:
-        for course in load_courses(game).values():
-            for seats in sorted({*game.seats}):
-                try_out(game, course, seats)
-    except UsageError as error:
-        yield Flaw(subject.file("training.py"), str(error))
-
-
-def _format_exception(error: BaseException) -> str:
+def format_exception(error: BaseException) -> str:
     return one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
 
 
@@ -506,8 +464,8 @@ def _play_flaws(course: Course) -> Iterator[str]:
 
 @cache
 def _words(game: Game) -> tuple[Words, Words]:
-    """Return the words of the game's module, or defaults."""
-    return load_words(game), Words(game)
+    """Return the words of the game, and the defaults."""
+    return game.words, Words(game)
 
 
 def join_spaced(values: Iterable[Any]) -> str:

@@ -11,7 +11,6 @@ from pydantic import AfterValidator, Field
 from dubito.files import CheckedModel
 from dubito.game import Game
 from dubito.game.record import PositionFile
-from dubito.plugins.openspiel.game import load_engine
 from dubito.plugins.openspiel.state import Entry, State, View, own_words
 from dubito.plugins.openspiel.texts import engine_title, objective, rule_paragraphs
 
@@ -88,11 +87,13 @@ _STATE: Final = {"seat": "your seat", "state": "what you know of the game, in Op
 
 
 class OpenSpielFacts:
-    def __init__(self, game: Game) -> None:
-        self._game = game
-        self.Notebook = lambda seat, rules: Notebook(game.name, seat)
+    def __init__(self, game: Game, engine: Any) -> None:
+        self._game, self._engine = game, engine
         file = PositionFile(Position, "openspiel position 1", self._find_fault, _TYPES)
         self.to_json, self.from_json = file.to_json, file.from_json
+
+    def Notebook(self, seat: int, rules: object) -> "Notebook":  # noqa: N802, as in Facts
+        return Notebook(self._game.name, seat)
 
     def facts(self, position: Position) -> dict[str, Any]:
         """Return the facts as JSON values.
@@ -115,7 +116,7 @@ class OpenSpielFacts:
         return frozenset({*self._steady, "seat"})
 
     def example_position(self, node: str) -> Position:
-        return example_position(load_engine(self._game), self._game.name, cast(NodeName, node))
+        return example_position(self._engine, self._game.name, cast(NodeName, node))
 
     def _find_fault(self, position: Position) -> str | None:
         name, seats = self._game.name, self._game.seats[1]
@@ -127,7 +128,7 @@ class OpenSpielFacts:
 
     @cached_property
     def _steady(self) -> dict[str, Any]:
-        engine = load_engine(self._game)
+        engine = self._engine
         return {
             "title": engine_title(engine),
             "players": engine.num_players(),
@@ -135,6 +136,3 @@ class OpenSpielFacts:
             "objective": objective(engine),
             "meanings": _HAND if own_words(engine) else _STATE,
         }
-
-
-of = OpenSpielFacts  # called with the game

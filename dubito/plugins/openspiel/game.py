@@ -1,76 +1,104 @@
 """OpenSpiel's games for the harness, with one `Game` per name and parameters."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from random import Random
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dubito.errors import UsageError, one_line
-from dubito.game import Choice, Family, Game, Measure, Node, Results, house_contenders, make_missing_check, no_rules
+from dubito.game import Choice, Family, Game, GameEvent, Measure, Node, Player, Results, Shares, house_contenders
 from dubito.plugins.openspiel.bot import OpenSpielBot
 from dubito.plugins.openspiel.engine import canonical_name, engine_version, load, members, return_range
-from dubito.plugins.openspiel.state import GAME_COUNTS, NODE, SEAT_COUNTS, State, all_names, return_units
+from dubito.plugins.openspiel.state import GAME_COUNTS, NODE, SEAT_COUNTS, State, View, all_names, return_units
 from dubito.plugins.openspiel.texts import engine_title
+
+if TYPE_CHECKING:
+    from dubito.files import NoRules
+    from dubito.plugins.openspiel.facts import OpenSpielFacts
+    from dubito.plugins.openspiel.words import OpenSpielWords
+    from dubito.plugins.openspiel.workshop import OpenSpielWorkshop
 
 NAME: Final = "openspiel"
 
 
-def load_engine(game: Game) -> Any:
-    return load(game.name.partition(":")[2])
+class OpenSpielGame(Game["NoRules", State, GameEvent]):
+    family = NAME
+    base = OpenSpielBot
+    fallback = "UniformRandom"
+    demo = {"games": 60, "bots": ["UniformRandom", "FirstLegal"], "contenders": house_contenders("random", "random")}
+
+    def __init__(self, engine: Any) -> None:
+        self.engine = engine
+        self.name = f"{NAME}:{canonical_name(engine)}"
+        self.version = engine_version()
+        self.summary = f"{engine_title(engine)}, by OpenSpiel"
+        seats = engine.num_players()
+        self.seats = (seats, seats)
+        self.lineup = "ordered_pairs" if seats == 2 else "uniform"
+        self.nodes = (Node(NODE, "act", Choice(all_names(engine))),)
+        self.results = _results(engine)
+
+    def ask_policies(self, situations: Iterable[Sequence[int]] = ()) -> "OpenSpielGame":
+        """Return the game in which players are asked for the probabilities of all their actions."""
+        names = all_names(self.engine)
+        if names is None:
+            legal_names = (State.after_steps(self.engine, steps).view().names.values() for steps in situations)
+            names = tuple(dict.fromkeys(name for legal in legal_names for name in legal))
+        game = OpenSpielGame(self.engine)
+        game.nodes = (Node("policy", "act", Shares(names)),)
+        return game
+
+    def rules_of_run(self, stored: Mapping[str, Any]) -> SimpleNamespace:
+        return SimpleNamespace(**stored)
+
+    def deal(self, rules: "NoRules", seats: int, chance: Random) -> State:
+        if seats != self.seats[0]:
+            name = canonical_name(self.engine)
+            raise UsageError(f"{name} has {self.seats[0]} seats, not {seats}; change the number of players")
+        return State(self.engine, chance)
+
+    def deal_to_json(self, state: State) -> dict[str, Any]:
+        return {"game": str(state.engine), "drawn": list(state.steps)}
+
+    def output_from_json(self, value: Any) -> str:
+        if isinstance(value, str):
+            return value
+        raise UsageError(f"the record is damaged: an action is stored as its name, not as {one_line(repr(value), 60)}")
+
+    def legal(self, view: View) -> Sequence[str]:
+        return [*view.names.values()]  # a view's own `legal` are numbers, for bots
+
+    def cannot_play(self, bot: type[Player]) -> str | None:
+        return bot.cannot_play(self.engine) if issubclass(bot, OpenSpielBot) else None
+
+    def said_of(self, bot: type[Player], rules: Mapping[str, Any], settings: Mapping[str, Any]) -> str | None:
+        return bot.describe(self.engine, settings) if issubclass(bot, OpenSpielBot) else None
+
+    @property
+    def words(self) -> "OpenSpielWords":
+        from dubito.plugins.openspiel.words import OpenSpielWords
+
+        return OpenSpielWords(self, self.engine)
+
+    @property
+    def facts(self) -> "OpenSpielFacts":
+        from dubito.plugins.openspiel.facts import OpenSpielFacts
+
+        return OpenSpielFacts(self, self.engine)
+
+    @property
+    def workshop(self) -> "OpenSpielWorkshop":
+        from dubito.plugins.openspiel.workshop import OpenSpielWorkshop
+
+        return OpenSpielWorkshop(self, self.engine)
 
 
 @lru_cache(maxsize=256)
-def member(name: str) -> Game:
+def member(name: str) -> OpenSpielGame:
     """Return the game of this name, without its prefix. Raises UsageError if it cannot be played."""
     engine = load(name)
-    if (full := canonical_name(engine)) != name:
-        return member(full)
-    seats = engine.num_players()
-    nodes = (Node(NODE, "act", Choice(all_names(engine))),)
-    return Game(
-        name=f"{NAME}:{name}",
-        family=NAME,
-        version=engine_version(),
-        summary=f"{engine_title(engine)}, by OpenSpiel",
-        rules=no_rules,
-        seats=(seats, seats),
-        lineup="ordered_pairs" if seats == 2 else "uniform",
-        base=OpenSpielBot,
-        base_path="dubito.plugins.openspiel.bot.OpenSpielBot",
-        fallback="UniformRandom",
-        nodes=nodes,
-        results=_results(engine),
-        deal=lambda rules, players, rng: _deal(engine, players, rng),
-        deal_to_json=lambda state: {"game": str(state.engine), "drawn": list(state.steps)},
-        output_to_json=lambda output: output,
-        output_from_json=_output_from_json,
-        legal=lambda view: [*view.names.values()],  # a view's own `legal` are numbers, for bots
-        package="dubito.plugins.openspiel",
-        rules_version=1,
-        missing=make_missing_check(OpenSpielBot, nodes),
-        kept_rules=SimpleNamespace,
-        cannot_play=lambda cls: cls.cannot_play(engine) if issubclass(cls, OpenSpielBot) else None,
-        said_of=lambda cls, _, settings: cls.describe(engine, settings) if issubclass(cls, OpenSpielBot) else None,
-        demo={
-            "games": 60,
-            "bots": ["UniformRandom", "FirstLegal"],
-            "contenders": house_contenders("random", "random"),
-        },
-    )
-
-
-def _deal(engine: Any, players: int, rng: Random) -> State:
-    if players != engine.num_players():
-        raise UsageError(
-            f"{canonical_name(engine)} has {engine.num_players()} seats, not {players}; change the number of players"
-        )
-    return State(engine, rng)
-
-
-def _output_from_json(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    raise UsageError(f"the record is damaged: an action is stored as its name, not as {one_line(repr(value), 60)}")
+    return OpenSpielGame(engine) if (full := canonical_name(engine)) == name else member(full)
 
 
 def _results(engine: Any) -> Results:

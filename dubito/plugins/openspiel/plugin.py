@@ -27,6 +27,6 @@ def comparison_parts(runs: "Sequence[Run]", comparison: "Comparison") -> Sequenc
 
 @hookimpl
 def game_checks() -> "Sequence[Probe]":
-    from dubito.plugins.openspiel.course import check_courses  # late, as above
+    from dubito.plugins.openspiel.courses import check_courses  # late, as above
 
     return [check_courses]

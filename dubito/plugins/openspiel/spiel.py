@@ -22,7 +22,8 @@ from dubito.errors import UsageError, one_line
 from dubito.game import Game, GameEvent, Player, Seating, make_player
 from dubito.game.find import find_bots, find_game, game_names
 from dubito.game.streams import DealStreams
-from dubito.plugins.openspiel.course import TERMINAL, Course, LogEntry, has_own_courses, load_courses, try_out
+from dubito.plugins.openspiel.course import TERMINAL, Course, LogEntry, try_out
+from dubito.plugins.openspiel.courses import load_courses, own_courses
 from dubito.seats.external import build_rules
 
 _PARAMETERS: Final = (bool, int, float, str)  # pyspiel's parameters besides the game's name
@@ -206,19 +207,19 @@ def load_game(name: str) -> Any:
 def ensure_registered(game: Game) -> str:
     """Register a game with pyspiel and return its pyspiel name.
 
-    Raises UsageError if the game's package has no usable `training` module.
+    Raises UsageError if the game has no usable courses.
     """
     file, before = one_line(f"{game.package.replace('.', '/')}/training.py"), _REGISTERED.get(game.name)
     if before and before.game is game:
         return before.short_name
     try:
         courses = load_courses(game)
-        for course in courses.values() if not has_own_courses(game) else ():
+        for course in courses.values() if not own_courses(game) else ():
             try_out(game, course, game.seats[0])
     except UsageError as error:
         raise UsageError(f"{file}: {error}") from None
     if not courses:
-        raise UsageError(f"{file} is missing, so OpenSpiel cannot load {game.name}")
+        raise UsageError(f"{game.name} does not define `courses`, so OpenSpiel cannot load it")
     kind = GameKind(game, courses)
     if kind.short_name in pyspiel.registered_names() and (before is None or before.short_name != kind.short_name):
         raise UsageError(f"{file}: OpenSpiel already has a game {kind.short_name}; set another `short_name`")

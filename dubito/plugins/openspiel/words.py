@@ -7,7 +7,6 @@ from typing import Any, Final
 from dubito.errors import UsageError, one_line
 from dubito.game import Game, GameEvent
 from dubito.game.words import Label, Line, Panel, Words
-from dubito.plugins.openspiel.game import load_engine
 from dubito.plugins.openspiel.state import DealEvent, SeenEvent, State, own_words
 from dubito.plugins.openspiel.texts import format_state_text, is_open, objective, rule_paragraphs
 
@@ -19,21 +18,32 @@ _GIN: Final = "openspiel:gin_rummy"
 class OpenSpielWords(Words):
     """The words of a game. A person answers with the name or the number of an action."""
 
-    def __init__(self, game: Game) -> None:
+    HOW = "Type the name of an action, or its number in the list."
+
+    def __init__(self, game: Game, engine: Any) -> None:
         super().__init__(game)
-        self.Teller = Teller
-        if own := own_words(load_engine(game)):
-            self.FACES, self.LEAD = own.faces, own.lead
+        self._engine, self._own = engine, own_words(engine)
+        if self._own:
+            self.FACES = self._own.faces
             self.DRAWN_LINES = ("You hold ", "Community card", "Pot ")
-            self.TITLE = f"{own.title[:1].upper()}{own.title[1:]}"
-        self.HOW = "Type the name of an action, or its number in the list."
         bot, others = "SimpleGin" if game.name.startswith(_GIN) else game.fallback, game.seats[0] - 1
         self.BOTS = [bot] * others
         self.EASY, self.HARD = ["FirstLegal"] * others, ["Solved"] * others
 
+    @property
+    def TITLE(self) -> str:  # noqa: N802, as in Words
+        title = self._own.title if self._own else super().TITLE
+        return f"{title[:1].upper()}{title[1:]}"
+
+    @property
+    def LEAD(self) -> str:  # noqa: N802
+        return self._own.lead if self._own else super().LEAD
+
+    def teller(self, state: State, label: Label) -> "Teller":
+        return Teller(state, label)
+
     def rules(self, rules: Any, seats: int) -> list[str]:
-        engine = load_engine(self._game)
-        return [*rule_paragraphs(engine), f"Objective: {objective(engine)}"]
+        return [*rule_paragraphs(self._engine), f"Objective: {objective(self._engine)}"]
 
     def summarize_rules(self, rules: Any) -> str:
         given = self._game.name.partition("(")[2].removesuffix(")")
@@ -44,7 +54,7 @@ class OpenSpielWords(Words):
             case DealEvent():
                 return "The game begins."
             case SeenEvent(entries):
-                shown = (entry for entry in entries if entry.by is not None or not is_open(load_engine(self._game)))
+                shown = (entry for entry in entries if entry.by is not None or not is_open(self._engine))
                 return " ".join(_sentence(entry.text) for entry in shown)
         return ""
 
@@ -88,9 +98,9 @@ class OpenSpielWords(Words):
 
     def verdict(self, state: State, seat: int) -> str:
         """Report what the seat has won, in the game's unit, or only who has won if there are no amounts."""
-        gain, engine = state.state.returns()[seat], load_engine(self._game)
+        gain, engine = state.state.returns()[seat], self._engine
         verb = "win" if gain > 0 else "lose"
-        if own := own_words(engine):
+        if own := self._own:
             return f"You {verb} {_amount(abs(gain), own.unit)}." if own.unit and gain else _PLAIN_VERDICTS[_sign(gain)]
         if (engine.min_utility(), engine.max_utility()) == (-1, 1) and gain in (-1, 0, 1):
             return _PLAIN_VERDICTS[_sign(gain)]
@@ -100,8 +110,7 @@ class OpenSpielWords(Words):
         return f"{answer[:1].upper()}{answer[1:]}"
 
     def speech(self, output: object, events: Sequence[GameEvent]) -> str:
-        engine = load_engine(self._game)
-        return str(output) if own_words(engine) or is_open(engine) else ""
+        return str(output) if self._own or is_open(self._engine) else ""
 
 
 _PLAIN_VERDICTS: Final = {1: "You win!", 0: "It is a draw.", -1: "You lose."}
@@ -113,9 +122,6 @@ def _sign(gain: float) -> int:
 
 def _amount(number: float, unit: str) -> str:
     return f"{number:g} {unit}{'s' * (number != 1)}"
-
-
-of = OpenSpielWords  # called with the game
 
 
 class Teller:

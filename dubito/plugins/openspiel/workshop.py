@@ -1,15 +1,14 @@
 """OpenSpiel's games for the prompt workshop (see `dubito/workshop/recordings.py`)."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import Any, Final
 
 from dubito.errors import IllegalOutput
-from dubito.game import Game, GameEvent, Node, Shares
+from dubito.game import Game, GameEvent
+from dubito.game.workshop import Workshop
 from dubito.plugins.openspiel.facts import NodeName, Position, build_position
-from dubito.plugins.openspiel.game import load_engine
-from dubito.plugins.openspiel.state import State, View, all_names
+from dubito.plugins.openspiel.state import State, View
 from dubito.plugins.openspiel.worlds import sample_steps
 
 _GAMES: Final = 10
@@ -26,17 +25,14 @@ _INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-@dataclass(frozen=True)
-class OpenSpielWorkshop:
-    """The workshop's interface to one game."""
-
-    game: Game
+class OpenSpielWorkshop(Workshop):
     INSTEAD = _INSTEAD
 
-    @property
-    def IMPORTANT(self) -> Mapping[str, list[tuple[str, ...]]]:  # noqa: N802, a constant
+    def __init__(self, game: Game, engine: Any) -> None:
+        super().__init__(game)
+        self.engine = engine
         facts = [("rule_text",), ("objective",), ("seat",), ("hand", "state"), ("legal",), ("history",)]
-        return {node.name: facts for node in self.game.nodes}
+        self.IMPORTANT = {node.name: facts for node in game.nodes}
 
     def world_pairs(self) -> Iterator[tuple[Position, Position]]:
         """Yield positions from random games, each with one from another world that looks the same to the seat."""
@@ -61,18 +57,6 @@ class OpenSpielWorkshop:
         if wrong:
             raise IllegalOutput(f"an action here is one of {', '.join(position.legal)}, not {wrong[0]}")
 
-    @property
-    def engine(self) -> Any:
-        return load_engine(self.game)
-
-    def ask_policies(self, situations: Iterable[Sequence[int]] = ()) -> Game:
-        """Return the game in which players are asked for the probabilities of all their actions."""
-        names = all_names(self.engine)
-        if names is None:
-            legal_names = (self.view_at(steps).names.values() for steps in situations)
-            names = tuple(dict.fromkeys(name for legal in legal_names for name in legal))
-        return replace(self.game, nodes=(Node("policy", "act", Shares(names)),))
-
     def events_at(self, steps: Sequence[int], seat: int) -> list[GameEvent]:
         """Return what a seat has observed after these steps, move by move."""
         game = State.after_steps(self.engine, [])
@@ -86,6 +70,3 @@ class OpenSpielWorkshop:
 
     def position_at(self, steps: Sequence[int], node: NodeName) -> Position:
         return build_position(self.game.name, self.view_at(steps), node)
-
-
-of = OpenSpielWorkshop  # called with the game

@@ -5,7 +5,8 @@ from random import Random
 from typing import Any
 
 from dubito.errors import IllegalOutput
-from dubito.game import Choice, Ending, Game, GameEvent, Measure, Node, Player, Results, no_rules
+from dubito.files import NoRules
+from dubito.game import Choice, Ending, Game, GameEvent, Measure, Node, Results
 
 SIDES = ("heads", "tails")
 
@@ -33,7 +34,7 @@ class State:
 
     start = (Start(),)
 
-    def __init__(self, rules: Any, seats: int, chance: Random) -> None:
+    def __init__(self) -> None:
         self.sides: list[str] = []
         self.seat = self.turns_played = 0
         self.over = False
@@ -62,17 +63,14 @@ class State:
         )
 
 
-GAME = Game(
-    name="pennies",
-    summary="Matching pennies: the same side twice, and seat 0 wins",
-    rules=no_rules,
-    seats=(2, 2),
-    lineup="ordered_pairs",
-    base=Player,
-    base_path="dubito.game.Player",
-    fallback="Heads",
-    nodes=(Node("side", "play", Choice(SIDES)),),
-    results=Results(
+class PenniesGame(Game[NoRules, State, GameEvent]):
+    name = "pennies"
+    summary = "Matching pennies: the same side twice, and seat 0 wins"
+    seats = (2, 2)
+    lineup = "ordered_pairs"
+    fallback = "Heads"
+    nodes = (Node("side", "play", Choice(SIDES)),)
+    results = Results(
         buckets=("wins", "losses"),
         endings=("won", "lost"),
         bucket=lambda mark, capped: 1 - mark,
@@ -81,8 +79,14 @@ GAME = Game(
         equal_share=lambda seats: {"wins": 0.5},
         game_counts=("turns",),
         seat_counts=("heads",),
-    ),
-    deal=State,
-    deal_to_json=lambda state: {},
-    package=__package__,
-)
+    )
+    base_path = "dubito.game.Player"
+
+    def deal(self, rules: NoRules, seats: int, chance: Random) -> State:
+        return State()
+
+    def deal_to_json(self, state: State) -> dict[str, Any]:
+        return {}
+
+
+GAME = PenniesGame()

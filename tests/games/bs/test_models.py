@@ -114,7 +114,7 @@ def test_plays_of_the_fallback_are_stored_as_numbers() -> None:
 
 
 def sample_hand() -> list[Any]:
-    return list(GAME.deal(BSRules(), 4, Random(0)).hands[0].cards[:3])  # type: ignore[attr-defined]
+    return list(GAME.deal(BSRules(), 4, Random(0)).hands[0].cards[:3])
 
 
 def test_the_house_plays_bs_without_a_fallback(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ import pytest
 from dubito.errors import IllegalOutput, UsageError
 from dubito.games.bs.facts import example_position
 from dubito.games.bs.game import GAME
-from dubito.games.bs.workshop import check
 from dubito.llm.prompts import OWN_PROMPTS, load_prompt
 from dubito.workshop.checks import CheckFailed, prompt_checks
 from dubito.workshop.lint import lint
@@ -102,7 +101,7 @@ def test_position_of_another_seat_is_refused() -> None:
 @pytest.mark.parametrize("answer", [[], [12] * 4, [8, 8, 8, 8]])
 def test_trial_refuses_the_same_answers_as_a_game(answer: list[int]) -> None:
     with pytest.raises(IllegalOutput):
-        check(example_position("cards"), answer)
+        GAME.workshop.check(example_position("cards"), answer)
 
 
 def test_prompts_are_shown_and_tried_by_the_games_name(shell: Shell) -> None:

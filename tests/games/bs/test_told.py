@@ -5,23 +5,13 @@ from random import Random
 
 import pytest
 
-from dubito.game.words import ME, Line, load_words, seat_label, to_second_person
+from dubito.game.words import ME, Line, seat_label, to_second_person
 from dubito.games.bs.game import GAME
 from dubito.games.bs.knowledge import BSRules
-from dubito.games.bs.words import (
-    FACES,
-    OBJECTIVE,
-    Teller,
-    card_names,
-    describe_view,
-    playable_cards,
-    rule_paragraphs,
-    rules,
-    sentence,
-    summarize_rules,
-)
+from dubito.games.bs.words import OBJECTIVE, Teller, card_names, rule_paragraphs, sentence
 from tests.games.bs.kit import deal_game, numbers_in_hand, with_hands
 
+WORDS = GAME.words
 SIGNS = ["A", "2", "3", "4", "5", "6", "7", "8", "9", "10", "J", "Q", "K"]
 HELD = re.compile(r"In hand: seat 0 (\d+), seat 1 (\d+), seat 2 (\d+), seat 3 (\d+)\.")
 
@@ -81,7 +71,7 @@ def test_narrated_sizes_and_truth_match_the_game() -> None:
                     " ".join(SIGNS[number] for number in sorted(numbers_in_hand(game, seat))) or "nothing",
                 )
                 assert int(panel.public.split()[0]) == len(numbers_in_hand(game, seat))
-                assert [FACES[name].sign for name in panel.cards] == [
+                assert [WORDS.FACES[name].sign for name in panel.cards] == [
                     card for card in panel.truth.split() if card != "nothing"
                 ]
             assert pile.public.startswith(f"{len(game.pile.cards)} card" if game.pile.cards else "Empty.")
@@ -92,18 +82,18 @@ def test_narrated_sizes_and_truth_match_the_game() -> None:
 
 def test_person_is_addressed_as_you() -> None:
     game = with_hands([0], [1, 4], [2], [3])
-    label, to_me = lambda seat: ME if seat == 0 else f"Bot{seat}", load_words(GAME).address_person
+    label, to_me = lambda seat: ME if seat == 0 else f"Bot{seat}", WORDS.address_person
     assert to_me(sentence(game.start[0], label)) == (
         "The cards are dealt: you hold 1, Bot1 holds 2, Bot2 holds 1, Bot3 holds 1."
     )
-    assert describe_view(game, 0, label) == [
+    assert WORDS.describe_view(game, 0, label) == [
         "Cards held: you 1, Bot1 2, Bot2 1, Bot3 1. On the pile: 0.",
         "Your hand: A",
         "Your turn: play cards as aces.",
     ]
     events = [*game.apply(game.hands[0].cards[:1])]
-    assert describe_view(game, 1, label)[1:] == ["Your hand: 2 5", f"{ME} played 1 card as aces. Do you say BS?"]
-    assert playable_cards(game, 1) == [1, 4]
+    assert WORDS.describe_view(game, 1, label)[1:] == ["Your hand: 2 5", f"{ME} played 1 card as aces. Do you say BS?"]
+    assert WORDS.playable_cards(game, 1) == [1, 4]
     for _ in range(3):
         events += game.apply(False)
     assert [to_me(sentence(event, label)) for event in events] == [
@@ -129,12 +119,12 @@ def test_rules_text_states_the_games_cap() -> None:
     assert rule_paragraphs(BSRules(max_rounds=7))[-1] == (
         "If nobody has won after 7 rounds, the game is over and nobody wins."
     )
-    spoken = rules(BSRules(), 4)
+    spoken = WORDS.rules(BSRules(), 4)
     assert spoken[0] == OBJECTIVE
     assert spoken[-1] == rule_paragraphs(BSRules())[-1]
     assert "the ranks A, 2 to 10, J, Q and K, 4 of each" in spoken[1]
     assert "number" not in " ".join(spoken[1:4])
-    assert summarize_rules(BSRules()) == "At most 1,000 rounds"
+    assert WORDS.summarize_rules(BSRules()) == "At most 1,000 rounds"
 
 
 @pytest.mark.parametrize(
@@ -160,7 +150,7 @@ def test_person_reads_what_an_accusation_led_to(accuser: int | None, hands: list
     heard = teller.describe_observed(game.apply(game.hands[0].cards[:1]))
     for seat in (1, 2, 3):
         heard += teller.describe_observed(game.apply(seat == accuser))
-    assert load_words(GAME).address_person(heard[1]) == said
+    assert WORDS.address_person(heard[1]) == said
 
 
 @pytest.mark.parametrize(

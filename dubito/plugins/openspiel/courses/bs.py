@@ -202,7 +202,7 @@ class BSCourse(Course):
     def actions_of(self, output: Any) -> list[int]:
         if isinstance(output, bool):
             return [YES if output else NO]
-        return [*sorted(GAME.answer_of("cards", output)), DONE]
+        return [*sorted(card.number for card in output), DONE]
 
     def pending_outcomes(self) -> Sequence[str]:
         """Return the deal or accusations that are not complete yet."""
@@ -216,6 +216,3 @@ class BSCourse(Course):
             "BS cannot be sampled from an information state because most plays are never revealed, and the possible "
             "ones depend on the whole game"
         )
-
-
-COURSE = BSCourse

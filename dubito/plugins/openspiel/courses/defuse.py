@@ -214,6 +214,3 @@ class DefuseCourse(Course):
         for card in cards:
             if self.player == CHANCE:
                 self.apply(CARDS.index(card))
-
-
-COURSE = DefuseCourse

@@ -643,6 +643,3 @@ class CardsCourse(DubitoCourse):
     def make(self, move: TurnOutput) -> None:
         for action in self.actions_of(move):
             self.apply(action)
-
-
-COURSE = {"nodes": DubitoCourse, "cards": CardsCourse}

@@ -21,6 +21,7 @@ from dubito.experiment.stored import Run
 from dubito.game import Results
 from dubito.game.table import Entrant
 from dubito.hooks import ComparisonPart
+from dubito.plugins.openspiel.game import OpenSpielGame
 from dubito.plugins.openspiel.policy.chances import ChancesTest
 from dubito.plugins.openspiel.policy.luck import LuckyGame, OwnDecision, corrected_returns
 from dubito.plugins.openspiel.policy.small import small_game
@@ -137,7 +138,7 @@ class _Known:
     @classmethod
     def of(cls, run: Run) -> "_Known | None":
         """Return None if the game's tree cannot be enumerated, or a bot has changed since it played."""
-        engine = getattr(run.game.module("workshop"), "engine", None)
+        engine = run.game.engine if isinstance(run.game, OpenSpielGame) else None
         try:
             return cls(run, Tree(engine)) if engine is not None and run.has_same_bots else None
         except UsageError:

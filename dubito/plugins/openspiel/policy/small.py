@@ -8,13 +8,16 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 from dubito.errors import IllegalOutput, UsageError
 from dubito.game import Game, GameEvent, Seating, make_player
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant
-from dubito.plugins.openspiel.course import CHANCE, TERMINAL, Course, load_courses
+from dubito.plugins.openspiel.course import CHANCE, TERMINAL, Course
+from dubito.plugins.openspiel.courses import load_courses
+from dubito.plugins.openspiel.facts import NodeName
+from dubito.plugins.openspiel.game import OpenSpielGame
 from dubito.plugins.openspiel.policy.tree import InfoState
 
 _ANY: Final = DealStreams(0, 0)  # unused
@@ -68,9 +71,8 @@ class SmallGame(Protocol):
 
 def small_game(game: Game, rules: Any) -> SmallGame:
     """Return the small game. Raises UsageError if policies of this game cannot be measured."""
-    workshop = game.module("workshop")
-    if hasattr(workshop, "engine"):
-        return _OfOpenSpiel(game, workshop)
+    if isinstance(game, OpenSpielGame):
+        return _OfOpenSpiel(game)
     if any(hasattr(course, "question") for course in load_courses(game).values()):
         return _OfOurs(game, rules)
     raise UsageError(f"policies of {game.name} cannot be measured; use openspiel:kuhn_poker, or a small duel of dubito")
@@ -89,9 +91,11 @@ def _with_observations(player: Any, events: Sequence[GameEvent]) -> Any:
 
 
 class _OfOpenSpiel:
-    def __init__(self, game: Game, workshop: Any) -> None:
-        self.game, self.name, self.rules = game, game.name, game.rules()
-        self.engine, self._workshop = workshop.engine, workshop
+    def __init__(self, game: OpenSpielGame) -> None:
+        self.game: Game = game
+        self._openspiel = game
+        self.name, self.rules = game.name, game.rules()
+        self.engine, self._workshop = game.engine, game.workshop
 
     def names(self, state: InfoState) -> Mapping[int, str]:
         names: Mapping[int, str] = self.situation(state).names
@@ -101,10 +105,10 @@ class _OfOpenSpiel:
         return {name: action for action, name in self.names(state).items()}
 
     def prompt_game(self, states: Sequence[InfoState], draws: int | None) -> tuple[Game, int | None]:
-        return (self.game if draws else self._workshop.ask_policies([state.history for state in states])), draws
+        return (self.game if draws else self._openspiel.ask_policies([state.history for state in states])), draws
 
     def position(self, game: Game, state: InfoState) -> Any:
-        return self._workshop.position_at(state.history, game.nodes[0].name)
+        return self._workshop.position_at(state.history, cast(NodeName, game.nodes[0].name))
 
     def seat_view(self, state: InfoState) -> SeatView:
         position = self._workshop.position_at(state.history, "act")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from dubito.game.find import find_game
 from dubito.llm.prompts import load_prompt
+from dubito.plugins.openspiel.game import OpenSpielGame
 from tests.cli.kit import REPO
 
 FOLDER = Path(__file__).parent / "golden"
@@ -19,7 +20,8 @@ def rendered(name: str, prompt: str) -> str:
     """Render a prompt at the example position in its preferred form."""
     game = find_game(f"openspiel:{name}", REPO)
     if prompt == "policy":
-        game = game.module("workshop").ask_policies()
+        assert isinstance(game, OpenSpielGame)
+        game = game.ask_policies()
     loaded = load_prompt(prompt, REPO, game)
     texts = loaded.render(game.facts.example_position(game.nodes[0].name))
     return "\n\n".join(("--- system ---", texts.system, "--- history ---", *texts.history, "--- user ---", texts.user))

@@ -9,14 +9,14 @@ from dubito.errors import UsageError
 from dubito.game import Choice
 from dubito.game.find import find_game
 from dubito.game.streams import DealStreams
-from dubito.game.words import load_words, seat_label
+from dubito.game.words import seat_label
 from tests.cli.kit import REPO
 from tests.conftest import in_gate
 
 pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip install 'dubito[openspiel]'")
 
 from dubito.plugins.openspiel.engine import members  # noqa: E402
-from dubito.plugins.openspiel.game import load_engine  # noqa: E402
+from dubito.plugins.openspiel.game import OpenSpielGame  # noqa: E402
 from dubito.plugins.openspiel.state import (  # noqa: E402
     State,
     all_names,
@@ -49,7 +49,7 @@ def test_a_hidden_game_of_two_starts_and_ends(subtests: pytest.Subtests) -> None
             assert span is not None
             least, most = span
             returns = [least + mark * (most - least) / unit for mark in ending.marks]
-            assert returns == pytest.approx(state.state.returns(), abs=0.001)  # type: ignore[attr-defined]
+            assert returns == pytest.approx(state.state.returns(), abs=0.001)
 
 
 @pytest.mark.parametrize("name", in_gate(PLAYED, PLAYED[::4]))
@@ -59,13 +59,14 @@ def test_names_of_a_list_are_those_of_the_moves(name: str) -> None:
         return
     game = find_game(f"openspiel:{name}", REPO)
     (node,) = game.nodes
+    assert isinstance(game, OpenSpielGame)
     assert isinstance(node.answer, Choice)
     if node.answer.options is None:
         return
     assert len({*node.answer.options}) == len(node.answer.options)
     rng = Random(2)
     for _ in range(2):
-        state = State(load_engine(game), rng)
+        state = State(game.engine, rng)
         while not state.over and state.turns_played < 60:
             names = [*state.view().names.values()]
             assert {*names} <= {*node.answer.options}
@@ -126,8 +127,8 @@ def test_game_has_one_canonical_name() -> None:
     assert one is find_game("openspiel:liars_dice(dice_sides=3,numdice=1)", Path("elsewhere"))
     assert one.name == "openspiel:liars_dice(dice_sides=3,numdice=1)"
     assert find_game("openspiel:kuhn_poker()", REPO).name == "openspiel:kuhn_poker"
-    assert load_words(one).summarize_rules(one.rules()) == "dice_sides 3, numdice 1"
-    assert load_words(find_game("openspiel:kuhn_poker", REPO)).summarize_rules(None) == ""
+    assert one.words.summarize_rules(one.rules()) == "dice_sides 3, numdice 1"
+    assert find_game("openspiel:kuhn_poker", REPO).words.summarize_rules(None) == ""
 
 
 def test_moves_are_hidden_until_all_are_made() -> None:
@@ -162,7 +163,7 @@ def test_engine_text_is_shown_as_fields_or_a_board(name: str, about: str, begins
     """
     game = find_game(f"openspiel:{name}", REPO)
     state = game.deal(game.rules(), game.seats[0], DealStreams(1, 0).deck())
-    teller, move = load_words(game).Teller(state, seat_label), next(iter(state.view().names.values()))
+    teller, move = game.words.teller(state, seat_label), next(iter(state.view().names.values()))
     panel = teller.panels()[0]
     assert (panel.public or panel.truth).startswith(begins)
     assert bool(panel.folded) == (not begins)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from dubito.game import words
 from dubito.game.find import find_game
 from dubito.plugins.openspiel.known_games import find_words
 from tests.conftest import in_gate
@@ -37,10 +36,10 @@ def test_each_action_has_a_distinct_name(name: str) -> None:
 
 
 def test_lead_explains_the_game_to_newcomers() -> None:
-    assert words.load_words(find_game("openspiel:kuhn_poker", Path())).LEAD == (
+    assert find_game("openspiel:kuhn_poker", Path()).words.LEAD == (
         "Kuhn poker, the smallest poker game: one card each, one bet, and the highest card takes the pot."
     )
-    assert words.load_words(find_game("openspiel:tic_tac_toe", Path())).LEAD == "Tic Tac Toe, by OpenSpiel."
+    assert find_game("openspiel:tic_tac_toe", Path()).words.LEAD == "Tic Tac Toe, by OpenSpiel."
 
 
 @pytest.mark.parametrize(
@@ -58,7 +57,7 @@ def test_lead_explains_the_game_to_newcomers() -> None:
 )
 def test_verdict_is_spoken_to_the_person(name: str, gain: float, sentence: str) -> None:
     ended: Any = SimpleNamespace(state=SimpleNamespace(returns=lambda: [-gain, gain]))
-    assert words.load_words(find_game(f"openspiel:{name}", Path())).verdict(ended, 1) == sentence
+    assert find_game(f"openspiel:{name}", Path()).words.verdict(ended, 1) == sentence
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from dubito.errors import UsageError
 from dubito.plugins.openspiel import course
 from dubito.plugins.openspiel.spiel import SeatedBot
 from tests.cli.kit import Shell
-from tests.games.kit import KUHN, write_kuhn, write_kuhn_course, write_stacks
+from tests.games.kit import KUHN, exchange, remove_parts, write_kuhn, write_stacks
 from tests.plugins.openspiel.training.kit import draw_step
 from tests.plugins.openspiel.training.test_training import EXAMPLES, PAGE
 
@@ -26,7 +26,6 @@ PASS, BET = range(2)
 @pytest.fixture(autouse=True)
 def kuhn(shell: Shell) -> None:
     write_kuhn(Path.cwd())
-    write_kuhn_course(Path.cwd())
 
 
 def loaded() -> Any:
@@ -117,11 +116,16 @@ def test_pettingzoos_own_tests_pass() -> None:
 def test_rules_and_seats_are_parameters() -> None:
     game = Path("games/kuhn/game.py")
     told = 'ante: int = Field(default=1, ge=1, description="Chips.")\n    names: tuple[str, ...] = ()\n'
-    source = game.read_text().replace(
-        'extra="forbid", strict=True, frozen=True)\n', f'extra="forbid", strict=True, frozen=True)\n    {told}'
+    exchange(
+        game,
+        ("class KuhnGame(", f"class KuhnRules(CheckedModel):\n    {told}\n\nclass KuhnGame("),
+        (
+            "    def deal(self",
+            "    def rules(self, **settings):\n        return KuhnRules(**settings)\n\n    def deal(self",
+        ),
+        ("seats = (2, 2)", "seats = (2, 3)"),
+        ("import NoRules\n", "import CheckedModel, NoRules\nfrom pydantic import Field\n"),
     )
-    source = source.replace("seats=(2, 2)", "seats=(2, 3)").replace("import BaseModel, ", "import BaseModel, Field, ")
-    game.write_text(source)
     assert dubito.plugins.openspiel.spiel.load_game("kuhn(ante=2,players=3)").get_parameters() == {
         "ante": 2,
         "players": 3,
@@ -136,14 +140,14 @@ def test_rules_and_seats_are_parameters() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "sentence"),
     [
+        ("class KuhnCourse(", "class Kuhn(", "importing it raises ImportError: cannot import name 'KuhnCourse'"),
+        ("class KuhnCourse(", "class KuhnCourse((", "importing it raises SyntaxError: "),
+        ("class KuhnCourse(", "raise SystemExit\n\nclass KuhnCourse(", "importing it raises SystemExit; correct it"),
         (
-            "COURSE = KuhnCourse",
-            "",
-            "it does not define a subclass of Course as `COURSE`, so OpenSpiel cannot load kuhn",
+            "class KuhnCourse(Course):",
+            "class KuhnCourse:",
+            "KuhnCourse is not a subclass of Course, so OpenSpiel cannot load kuhn",
         ),
-        ("COURSE = KuhnCourse", "COURSE = KuhnCourse(", "importing it raises SyntaxError: "),
-        ("COURSE = KuhnCourse", "raise SystemExit", "importing it raises SystemExit; correct it"),
-        ("COURSE = KuhnCourse", "COURSE = 5", "it does not define a subclass of Course as `COURSE`"),
         ("longest, most_rows = 5", "longest, most_rows = 2", "`longest` is 2"),
         ("most_rows = 5, 3", "most_rows = 5, 1", "rows, but `most_rows` is 1"),
         ('Feature("bets", 1', 'Feature("bets", 2', "the feature 'bets' has 2 numbers, not 4"),
@@ -162,7 +166,10 @@ def test_flaws_of_the_module_are_reported_in_one_sentence(before: str, after: st
 
 def test_missing_module_and_unknown_game_are_refused() -> None:
     MODULE.unlink()
-    with pytest.raises(UsageError, match=r"^games/kuhn/training.py is missing"):
+    with pytest.raises(UsageError, match=r"^games/kuhn/training.py: importing it raises ModuleNotFoundError: "):
+        loaded()
+    remove_parts(Path("games/kuhn/game.py"), "courses")
+    with pytest.raises(UsageError, match=r"^kuhn does not define `courses`, so OpenSpiel cannot load it"):
         loaded()
     with pytest.raises(UsageError, match="unknown game 'kuhm': did you mean 'kuhn'"):
         dubito.plugins.openspiel.spiel.load_game("kuhm")
@@ -189,7 +196,7 @@ class StacksRecall(Recall):
             case DrawnEvent(card):
                 self.fill(self.rows[-1], drawn=card)
 
-class COURSE(Course):
+class StacksCourse(Course):
     game, kinds, drawn = GAME, range(1, 7), range(7)
     done = [[card] for card in kinds]
     recalls, rows, observed = StacksRecall, "turns", (node_feature(["lay"]), hand_feature(kinds))
@@ -207,9 +214,19 @@ class COURSE(Course):
 """
 
 
+COURSES = """
+    @property
+    def courses(self):
+        from games.stacks.training import StacksCourse
+
+        return {"": StacksCourse}
+"""
+
+
 def test_a_game_for_three_whose_cards_are_drawn_unseen() -> None:
     write_stacks(Path.cwd())
     Path("games/stacks/training.py").write_text(STACKS)
+    exchange("games/stacks/game.py", ("    def deal(self", f"{COURSES}\n    def deal(self"))
     game, chance = dubito.plugins.openspiel.spiel.load_game("stacks(players=3)"), Random(2)
     pyspiel.random_sim_test(game, 3, serialize=True, verbose=False)
     state = game.new_initial_state()

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
+from dubito.files import NoRules
 from dubito.game.record import PositionFile
-from games.kuhn.game import CARDS, ActEvent, KuhnRules, KuhnView
+from games.kuhn.game import CARDS, ActEvent, KuhnView
 
 RULES = (
     "There are three cards: jack, queen and king, the king being the highest. Each of the two seats is dealt one, "
@@ -27,7 +28,7 @@ class Position:
 class Notebook:
     """The acts so far stand in the view: there is nothing to keep."""
 
-    def __init__(self, seat: int, rules: KuhnRules) -> None:
+    def __init__(self, seat: int, rules: NoRules) -> None:
         self._seat = seat
 
     def observe(self, event: ActEvent, cards: str) -> None:

@@ -1,14 +1,16 @@
 """Kuhn poker: three cards, two seats, a chip each in the pot, and one more to bet (Kuhn, 1950)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any
-
-from pydantic import BaseModel, ConfigDict
+from typing import TYPE_CHECKING, Any
 
 from dubito.errors import IllegalOutput
-from dubito.game import Choice, Ending, Game, GameEvent, Measure, Node, Player, Results, View
+from dubito.files import NoRules
+from dubito.game import Choice, Ending, Facts, Game, GameEvent, Measure, Node, Player, Results, View
+
+if TYPE_CHECKING:
+    from games.kuhn.words import KuhnWords
 
 CARDS = ("jack", "queen", "king")
 ENDS = {("pass", "pass"), ("pass", "bet", "pass"), ("pass", "bet", "bet"), ("bet", "pass"), ("bet", "bet")}
@@ -102,27 +104,17 @@ class KuhnBot(Player):
         return self.act(view)
 
 
-class KuhnRules(BaseModel):
-    """There is nothing to vary."""
+class KuhnGame(Game[NoRules, KuhnState, GameEvent]):
+    """There are no rules to vary."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-def deal(rules: KuhnRules, seats: int, chance: Random) -> KuhnState:
-    return KuhnState(chance.sample(range(3), seats))
-
-
-GAME = Game(
-    name="kuhn",
-    summary="Kuhn poker: three cards, two seats, one bet",
-    rules=KuhnRules,
-    seats=(2, 2),
-    lineup="ordered_pairs",
-    base=KuhnBot,
-    base_path="games.kuhn.game.KuhnBot",
-    fallback="Coin",
-    nodes=(Node("act", "act", Choice(("pass", "bet"))),),
-    results=Results(
+    name = "kuhn"
+    summary = "Kuhn poker: three cards, two seats, one bet"
+    seats = (2, 2)
+    lineup = "ordered_pairs"
+    base = KuhnBot
+    fallback = "Coin"
+    nodes = (Node("act", "act", Choice(("pass", "bet"))),)
+    results = Results(
         buckets=("won_two", "won_one", "lost_one", "lost_two"),
         endings=("won two", "won one", "lost one", "lost two"),
         bucket=lambda mark, capped: {4: 0, 3: 1, 1: 2, 0: 3}[mark],
@@ -132,8 +124,31 @@ GAME = Game(
         game_counts=("turns",),
         seat_counts=("bets",),
         meaning="Chips are 100 % for winning two, 75 % for winning one, 25 % and 0 % for losing as many.",
-    ),
-    deal=deal,
-    deal_to_json=lambda state: {"cards": list(state.dealt)},
-    package=__package__,
-)
+    )
+
+    def deal(self, rules: NoRules, seats: int, chance: Random) -> KuhnState:
+        return KuhnState(chance.sample(range(3), seats))
+
+    def deal_to_json(self, state: KuhnState) -> dict[str, Any]:
+        return {"cards": list(state.dealt)}
+
+    @property
+    def words(self) -> "KuhnWords":
+        from games.kuhn.words import KuhnWords
+
+        return KuhnWords(self)
+
+    @property
+    def facts(self) -> Facts:
+        from games.kuhn import facts
+
+        return facts
+
+    @property
+    def courses(self) -> Mapping[str, type]:
+        from games.kuhn.training import KuhnCourse
+
+        return {"": KuhnCourse}
+
+
+GAME = KuhnGame()

@@ -36,6 +36,3 @@ class KuhnCourse(Course):
         first = yield draw("deal", range(3))
         second = yield draw("deal", {0, 1, 2} - {first})
         self.finish_deal(KuhnState((first, second)))
-
-
-COURSE = KuhnCourse

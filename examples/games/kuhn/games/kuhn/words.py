@@ -2,23 +2,11 @@
 
 from collections.abc import Sequence
 
+from dubito.files import NoRules
 from dubito.game import GameEvent
-from dubito.game.words import ME, Face, Label, Line, Panel
+from dubito.game.words import ME, Face, Label, Line, Panel, Words
 from games.kuhn.facts import RULES
-from games.kuhn.game import CARDS, ActEvent, KuhnRules, KuhnState
-
-SECOND_PERSON = {f"{ME} bets": "You bet", f"{ME} passes": "You pass", f"{ME} wins": "you win", ME: "you"}
-FACES = {card: Face(card[0].upper(), "spades") for card in CARDS}
-
-
-def rules(rules: KuhnRules, seats: int) -> list[str]:
-    """The rules in force, a paragraph each."""
-    return [RULES]
-
-
-def summarize_rules(rules: KuhnRules) -> str:
-    """What of the rules may be varied: nothing."""
-    return ""
+from games.kuhn.game import CARDS, ActEvent, KuhnState
 
 
 def sentence(event: GameEvent, label: Label) -> str:
@@ -60,3 +48,25 @@ class Teller:
         marks = self._game.ending().marks
         winner = marks.index(max(marks))
         return [f"The game is over: {self._label(winner)} wins {max(marks) - 2} of the other's chips."]
+
+
+class KuhnWords(Words):
+    SECOND_PERSON = {f"{ME} bets": "You bet", f"{ME} passes": "You pass", f"{ME} wins": "you win", ME: "you"}
+    FACES = {card: Face(card[0].upper(), "spades") for card in CARDS}
+
+    def teller(self, state: KuhnState, label: Label) -> Teller:
+        return Teller(state, label)
+
+    def rules(self, rules: NoRules, seats: int) -> list[str]:
+        """The rules in force, a paragraph each."""
+        return [RULES]
+
+    def summarize_rules(self, rules: NoRules) -> str:
+        """What of the rules may be varied: nothing."""
+        return ""
+
+    def sentence(self, event: GameEvent, label: Label) -> str:
+        return sentence(event, label)
+
+    def hand(self, game: KuhnState, seat: int) -> list[str]:
+        return hand(game, seat)

@@ -2,12 +2,30 @@
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dubito.errors import IllegalOutput
-from dubito.game import Choice, Ending, Game, GameEvent, Measure, Node, Player, Results, Text, View, no_rules
+from dubito.files import NoRules
+from dubito.game import (
+    Choice,
+    Ending,
+    Facts,
+    Game,
+    GameEvent,
+    HousePolicy,
+    Measure,
+    Node,
+    Player,
+    Results,
+    Text,
+    View,
+)
+
+if TYPE_CHECKING:
+    from games.outsider.words import OutsiderWords
 
 TOPICS = {
     "animals": ("tiger", "penguin", "snail", "horse", "bat", "shark"),
@@ -123,17 +141,14 @@ class OutsiderBot(Player):
         return self.hint(view) if view.node == "hint" else self.vote(view)
 
 
-GAME = Game(
-    name="outsider",
-    summary="Outsider: a sentence each about a word that one of you does not know, and a vote",
-    rules=no_rules,
-    seats=(3, 6),
-    lineup="uniform",
-    base=OutsiderBot,
-    base_path="games.outsider.game.OutsiderBot",
-    fallback="Mumbler",
-    nodes=(Node("hint", "hint", HINT), Node("vote", "vote", Choice(SEATS))),
-    results=Results(
+class OutsiderGame(Game[NoRules, State, GameEvent]):
+    name = "outsider"
+    summary = "Outsider: a sentence each about a word that one of you does not know, and a vote"
+    seats = (3, 6)
+    base = OutsiderBot
+    fallback = "Mumbler"
+    nodes = (Node("hint", "hint", HINT), Node("vote", "vote", Choice(SEATS)))
+    results = Results(
         buckets=("wins", "losses"),
         endings=("win", "loss"),
         bucket=lambda mark, capped: 1 - mark,
@@ -142,8 +157,31 @@ GAME = Game(
         equal_share=lambda seats: {},
         game_counts=("turns",),
         seat_counts=("votes_against", "outsider"),
-    ),
-    deal=lambda rules, seats, chance: State(seats, chance),
-    deal_to_json=lambda state: {"topic": state.topic, "word": state.word, "outsider": state.outsider},
-    package=__package__,
-)
+    )
+
+    def deal(self, rules: NoRules, seats: int, chance: Random) -> State:
+        return State(seats, chance)
+
+    def deal_to_json(self, state: State) -> dict[str, Any]:
+        return {"topic": state.topic, "word": state.word, "outsider": state.outsider}
+
+    @property
+    def words(self) -> "OutsiderWords":
+        from games.outsider.words import OutsiderWords
+
+        return OutsiderWords(self)
+
+    @property
+    def facts(self) -> Facts:
+        from games.outsider import facts
+
+        return facts
+
+    @property
+    def fakes(self) -> Mapping[str, HousePolicy]:
+        from games.outsider.fake_models import MODELS
+
+        return MODELS
+
+
+GAME = OutsiderGame()

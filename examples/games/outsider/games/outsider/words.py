@@ -6,22 +6,7 @@ from games.outsider.facts import RULES
 from games.outsider.game import SEATS, EndEvent, HintEvent, State
 
 from dubito.game.speech import quoted
-from dubito.game.words import ME, Label, Line, Panel
-
-BOTS = ("Listener", "Echo", "Mumbler")
-QUESTIONS = {"hint": "What do you say of the word?", "vote": "Who is the outsider?"}
-SECOND_PERSON = {
-    f"{ME} says": "You say",
-    f"{ME} votes": "You vote",
-    f"{ME} is found": "You are found",
-    f"{ME} wins": "You win",
-    f"{ME} is": "you are",
-    ME: "you",
-}
-
-
-def rules(rules: Any, seats: int) -> list[str]:
-    return [RULES]
+from dubito.game.words import ME, Label, Line, Panel, Words
 
 
 def sentence(event: Any, label: Label) -> str:
@@ -31,14 +16,6 @@ def sentence(event: Any, label: Label) -> str:
         votes = ", ".join(f"{label(seat)} for {label(vote)}" for seat, vote in enumerate(event.votes))
         return f"The votes: {votes}. The word is {event.word}, and {label(event.outsider)} is the outsider."
     return f"The topic is {event.topic}. All seats but one are told the word."
-
-
-def describe_view(state: State, seat: int, label: Label) -> list[str]:
-    view, word = state.view(), state.cards(seat, None)
-    secret = f"The word is {word}." if word else "You are the outsider: you do not know the word."
-    named = ", ".join(f"{vote} is {label(SEATS.index(vote))}" for vote in view.legal() or [])
-    question = f"{QUESTIONS[view.node]} ({named})" if named else QUESTIONS[view.node]
-    return [f"The topic is {view.topic}: {', '.join(view.words)}.", secret, question]
 
 
 class Teller:
@@ -61,3 +38,32 @@ class Teller:
     def ending(self) -> list[str]:
         won = self._state.ending().marks[self._state.outsider]
         return [f"{self._label(self._state.outsider)} {'wins, not found.' if won else 'is found: all others win.'}"]
+
+
+class OutsiderWords(Words):
+    BOTS = ("Listener", "Echo", "Mumbler")
+    QUESTIONS = {"hint": "What do you say of the word?", "vote": "Who is the outsider?"}
+    SECOND_PERSON = {
+        f"{ME} says": "You say",
+        f"{ME} votes": "You vote",
+        f"{ME} is found": "You are found",
+        f"{ME} wins": "You win",
+        f"{ME} is": "you are",
+        ME: "you",
+    }
+
+    def teller(self, state: State, label: Label) -> Teller:
+        return Teller(state, label)
+
+    def rules(self, rules: Any, seats: int) -> list[str]:
+        return [RULES]
+
+    def sentence(self, event: Any, label: Label) -> str:
+        return sentence(event, label)
+
+    def describe_view(self, state: State, seat: int, label: Label) -> list[str]:
+        view, word = state.view(), state.cards(seat, None)
+        secret = f"The word is {word}." if word else "You are the outsider: you do not know the word."
+        named = ", ".join(f"{vote} is {label(SEATS.index(vote))}" for vote in view.legal() or [])
+        question = f"{self.QUESTIONS[view.node]} ({named})" if named else self.QUESTIONS[view.node]
+        return [f"The topic is {view.topic}: {', '.join(view.words)}.", secret, question]

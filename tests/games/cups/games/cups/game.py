@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from dubito.errors import IllegalOutput
 from dubito.game import Choice, Ending, Game, GameEvent, Measure, Node, Player, Results, View
+
+if TYPE_CHECKING:
+    from games.cups.words import CupsWords
 
 ACTS = ("roll", "stay", "call")
 
@@ -141,17 +144,14 @@ class Rules(BaseModel):
     max_turns: int = Field(default=12, ge=1)
 
 
-GAME = Game(
-    name="cups",
-    summary="Cups: the highest dice under a cup",
-    rules=Rules,
-    seats=(2, 3),
-    lineup="uniform",
-    base=CupsBot,
-    base_path="games.cups.game.CupsBot",
-    fallback="Timid",
-    nodes=(Node("act", "act", Choice(ACTS)),),
-    results=Results(
+class CupsGame(Game[Rules, State, GameEvent]):
+    name = "cups"
+    summary = "Cups: the highest dice under a cup"
+    seats = (2, 3)
+    base = CupsBot
+    fallback = "Timid"
+    nodes = (Node("act", "act", Choice(ACTS)),)
+    results = Results(
         buckets=("wins", "losses", "open"),
         endings=("win", "loss", "nobody called"),
         bucket=lambda mark, capped: 2 if capped else 1 - mark,
@@ -161,8 +161,22 @@ GAME = Game(
         game_counts=("turns",),
         seat_counts=("rolls",),
         unfinished="open",
-    ),
-    deal=lambda rules, seats, chance: State(seats, rules.max_turns, chance),
-    deal_to_json=lambda state: {"dice": [list(dice) for dice in state.dealt]},
-    package=__package__,
-)
+    )
+
+    def rules(self, **settings: Any) -> Rules:
+        return Rules(**settings)
+
+    def deal(self, rules: Rules, seats: int, chance: Random) -> State:
+        return State(seats, rules.max_turns, chance)
+
+    def deal_to_json(self, state: State) -> dict[str, Any]:
+        return {"dice": [list(dice) for dice in state.dealt]}
+
+    @property
+    def words(self) -> "CupsWords":
+        from games.cups.words import CupsWords
+
+        return CupsWords(self)
+
+
+GAME = CupsGame()

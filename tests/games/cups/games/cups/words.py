@@ -4,9 +4,7 @@ from typing import Any
 
 from games.cups.game import CallEvent, RolledEvent, State, TurnEvent
 
-from dubito.game.words import ME, Label, Line, Panel
-
-SECOND_PERSON = {f"{ME} moves": "You move", f"{ME} rolls": "You roll", f"{ME} calls": "You call", ME: "you"}
+from dubito.game.words import ME, Label, Line, Panel, Words
 
 
 def sentence(event: Any, label: Label) -> str:
@@ -15,10 +13,6 @@ def sentence(event: Any, label: Label) -> str:
     if isinstance(event, CallEvent):
         return f"{label(event.seat)} calls: {event.dice}."
     return f"{label(event.seat)} moves." if isinstance(event, TurnEvent) else "Two dice are under each cup."
-
-
-def describe_view(state: State, seat: int, label: Label) -> list[str]:
-    return [f"Turn {state.turns_played + 1}.", f"Your dice: {state.dice[seat]}.", "What do you do?"]
 
 
 class Teller:
@@ -42,3 +36,16 @@ class Teller:
         if not any(marks):
             return ["Nobody has called."]
         return [f"{' and '.join(self._label(seat) for seat, mark in enumerate(marks) if mark)} wins."]
+
+
+class CupsWords(Words):
+    SECOND_PERSON = {f"{ME} moves": "You move", f"{ME} rolls": "You roll", f"{ME} calls": "You call", ME: "you"}
+
+    def teller(self, state: State, label: Label) -> Teller:
+        return Teller(state, label)
+
+    def sentence(self, event: Any, label: Label) -> str:
+        return sentence(event, label)
+
+    def describe_view(self, state: State, seat: int, label: Label) -> list[str]:
+        return [f"Turn {state.turns_played + 1}.", f"Your dice: {state.dice[seat]}.", "What do you do?"]

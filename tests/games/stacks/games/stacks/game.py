@@ -1,14 +1,17 @@
 """Stacks: lay a card face down, and draw another unseen. The highest stack wins after three rounds."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
 from dubito.errors import IllegalOutput
-from dubito.game import Cards, Ending, Game, GameEvent, Measure, Node, Player, Results
+from dubito.game import Cards, Ending, Facts, Game, GameEvent, HousePolicy, Measure, Node, Player, Results
+
+if TYPE_CHECKING:
+    from games.stacks.words import StacksWords
 
 ROUNDS = 3
 
@@ -120,23 +123,14 @@ class Rules(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-def deal(rules: Rules, seats: int, chance: Random) -> State:
-    deck = [1, 2, 3, 4, 5, 6] * 4
-    chance.shuffle(deck)
-    return State(deck, seats)
-
-
-GAME = Game(
-    name="stacks",
-    summary="Stacks: the highest of the stacks that nobody sees",
-    rules=Rules,
-    seats=(2, 3),
-    lineup="uniform",
-    base=StacksBot,
-    base_path="games.stacks.game.StacksBot",
-    fallback="Lowest",
-    nodes=(Node("lay", "lay", Cards((1, 2, 3, 4, 5, 6))),),
-    results=Results(
+class StacksGame(Game[Rules, State, GameEvent]):
+    name = "stacks"
+    summary = "Stacks: the highest of the stacks that nobody sees"
+    seats = (2, 3)
+    base = StacksBot
+    fallback = "Lowest"
+    nodes = (Node("lay", "lay", Cards((1, 2, 3, 4, 5, 6))),)
+    results = Results(
         buckets=("wins", "losses"),
         endings=("win", "loss"),
         bucket=lambda mark, capped: 1 - mark,
@@ -145,11 +139,36 @@ GAME = Game(
         equal_share=lambda seats: {"won": 1 / seats},
         game_counts=("turns",),
         seat_counts=("height",),
-    ),
-    deal=deal,
-    deal_to_json=lambda state: {"deck": list(state.dealt)},
-    output_to_json=lambda output: output,
-    output_from_json=lambda output: output,
-    output_of=lambda node, answer, cards: answer,
-    package=__package__,
-)
+    )
+
+    def rules(self, **settings: Any) -> Rules:
+        return Rules(**settings)
+
+    def deal(self, rules: Rules, seats: int, chance: Random) -> State:
+        deck = [1, 2, 3, 4, 5, 6] * 4
+        chance.shuffle(deck)
+        return State(deck, seats)
+
+    def deal_to_json(self, state: State) -> dict[str, Any]:
+        return {"deck": list(state.dealt)}
+
+    @property
+    def words(self) -> "StacksWords":
+        from games.stacks.words import StacksWords
+
+        return StacksWords(self)
+
+    @property
+    def facts(self) -> Facts:
+        from games.stacks import facts
+
+        return facts
+
+    @property
+    def fakes(self) -> Mapping[str, HousePolicy]:
+        from games.stacks.fake_models import MODELS
+
+        return MODELS
+
+
+GAME = StacksGame()

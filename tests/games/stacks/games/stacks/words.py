@@ -4,15 +4,7 @@ from typing import Any
 
 from games.stacks.game import DrawnEvent, LaidEvent, State
 
-from dubito.game.words import ME, Label, Line, Panel
-
-SECOND_PERSON = {f"{ME} lays": "You lay", f"{ME} draws": "You draw", ME: "you"}
-
-
-def sentence(event: Any, label: Label) -> str:
-    if isinstance(event, DrawnEvent):
-        return f"{label(event.only or 0)} draws a {event.card}."
-    return f"{label(event.seat)} lays a card." if isinstance(event, LaidEvent) else "Each seat is dealt three cards."
+from dubito.game.words import ME, Label, Line, Panel, Words
 
 
 class Teller:
@@ -33,3 +25,15 @@ class Teller:
     def ending(self) -> list[str]:
         marks = self._state.ending().marks
         return [f"{' and '.join(self._label(seat) for seat, mark in enumerate(marks) if mark)} wins."]
+
+
+class StacksWords(Words):
+    SECOND_PERSON = {f"{ME} lays": "You lay", f"{ME} draws": "You draw", ME: "you"}
+
+    def teller(self, state: State, label: Label) -> Teller:
+        return Teller(state, label)
+
+    def sentence(self, event: Any, label: Label) -> str:
+        if isinstance(event, DrawnEvent):
+            return f"{label(event.only or 0)} draws a {event.card}."
+        return f"{label(event.seat)} lays a card." if isinstance(event, LaidEvent) else "Each seat is dealt three cards."

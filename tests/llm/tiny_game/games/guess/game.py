@@ -1,8 +1,9 @@
 """The definition of the game."""
 
-from typing import Final
+from random import Random
+from typing import Any, Final
 
-from dubito.game import Game, Measure, Player, Results
+from dubito.game import Facts, Game, GameEvent, Measure, Results
 
 from .state import NODES, Rules, State
 
@@ -17,22 +18,37 @@ RESULTS: Final = Results(
     seat_counts=("staked",),
 )
 
-GAME: Final = Game(
-    name="guess",
-    summary="a guessing game",
-    rules=Rules,
-    seats=(2, 2),
-    lineup="distinct",
-    base=Player,
-    base_path="dubito.game.Player",
-    fallback="Dull",
-    nodes=NODES,
-    results=RESULTS,
-    deal=State,
-    deal_to_json=lambda state: {"hands": [list(hand) for hand in state.hands]},
-    output_to_json=lambda output: output,
-    output_from_json=lambda plain: plain,
-    output_of=lambda node, answer, cards: tuple(answer) if node == "stake" else answer,
-    answer_of=lambda node, output: list(output) if node == "stake" else output,
-    package=str(__package__),
-)
+
+class GuessGame(Game[Rules, State, GameEvent]):
+    name = "guess"
+    summary = "a guessing game"
+    seats = (2, 2)
+    lineup = "distinct"
+    base_path = "dubito.game.Player"
+    fallback = "Dull"
+    nodes = NODES
+    results = RESULTS
+
+    def rules(self, **settings: Any) -> Rules:
+        return Rules(**settings)
+
+    def deal(self, rules: Rules, seats: int, chance: Random) -> State:
+        return State(rules, seats, chance)
+
+    def deal_to_json(self, state: State) -> dict[str, Any]:
+        return {"hands": [list(hand) for hand in state.hands]}
+
+    def output_of(self, node: str, answer: Any, cards: Any) -> Any:
+        return tuple(answer) if node == "stake" else answer
+
+    def answer_of(self, node: str, output: Any) -> Any:
+        return list(output) if node == "stake" else output
+
+    @property
+    def facts(self) -> Facts:
+        from . import facts
+
+        return facts
+
+
+GAME: Final = GuessGame()
