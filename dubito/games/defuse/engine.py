@@ -33,13 +33,7 @@ from dubito.games.defuse.events import (
 
 BOMB: Final = "bomb"
 DEFUSE: Final = "defuse"
-CARD_COUNTS: Final = {
-    "skip": 4,
-    "bottom": 4,
-    "shuffle": 4,
-    "see": 8,
-    "nothing": 4,
-}  # cards of the deck (D1)
+CARD_COUNTS: Final = {"skip": 4, "bottom": 4, "shuffle": 4, "see": 8, "nothing": 4}  # cards of the deck (D1)
 HAND_SIZE: Final = 5  # cards dealt to each seat, besides one defuse card
 SPARE_DEFUSES: Final = 2  # defuse cards in the pile
 HAND_CARDS: Final = (DEFUSE, *CARD_COUNTS)  # all cards that a hand can contain, in display order
