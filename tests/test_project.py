@@ -135,7 +135,7 @@ def test_every_ruling_is_cited_by_a_test() -> None:
 
 
 def test_modules_and_functions_stay_within_limits() -> None:
-    """The limits are 700 lines for a module and 40 for a function, without its docstring."""
+    """The limits are 700 lines for a module and 60 for a function, without its docstring."""
     sources = [path for room in ("dubito", "bots", "tests", "benchmarks") for path in (REPO / room).rglob("*.py")]
     assert len(sources) > 60
     assert [str(path) for path in sources if len(path.read_text().splitlines()) > 700] == []
@@ -145,7 +145,7 @@ def test_modules_and_functions_stay_within_limits() -> None:
         if "tests" not in path.relative_to(REPO).parts
         for node in syntax(path)
         if isinstance(node, ast.FunctionDef)
-        and (node.end_lineno or 0) - node.lineno - (ast.get_docstring(node) or "").count("\n") >= 40
+        and (node.end_lineno or 0) - node.lineno - (ast.get_docstring(node) or "").count("\n") >= 60
     ]
     assert functions == []
 

@@ -54,7 +54,7 @@ class Narrator:
         state, game = self._session.state, self._session.game
         truth = game.truth(state) if self._show_hands and not state.over else None
         name = self._session.label(thought.seat)
-        self.print_aside(thought.to_line(name, game.words.question(thought.node), game.node(thought.node), truth))
+        self.print_aside(thought.to_line(name, game.words.short_question(thought.node), game.node(thought.node), truth))
         self._show_thinking()
 
     def show_partial_reply(self, seat: int, words: str) -> None:

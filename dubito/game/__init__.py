@@ -44,7 +44,7 @@ from dubito.game.seating import fallback_for as fallback_for
 from dubito.game.seating import make_player as make_player
 
 if TYPE_CHECKING:
-    from dubito.game.page import OwnPage, SourceReader
+    from dubito.game.source_reader import SourceReader
     from dubito.game.words import Words
     from dubito.game.workshop import Workshop
 
@@ -88,11 +88,6 @@ class Game(BaseGame[R, S, E]):
     def courses(self) -> Mapping[str, type]:
         """The game for OpenSpiel, by variant: subclasses of `dubito.plugins.openspiel.course.Course`."""
         return {}
-
-    @property
-    def page(self) -> "OwnPage | None":
-        """The data of the game's own page in the browser, or None to use the generic page."""
-        return None
 
     @property
     def source_reader(self) -> "SourceReader | None":

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -52,8 +52,12 @@ class Play:
     seat: int
     claim: str  # what everyone knows: 2 cards as 7s
     cards: Sequence[str]  # their names
-    lie: bool | None = None  # whether the claim is a lie; None if it cannot be one
+    wrong: Sequence[str] | None = None  # the cards that make the claim a lie; None if it cannot be one
     shown: bool = False  # whether everyone has seen the cards
+
+    @property
+    def lie(self) -> bool | None:
+        return None if self.wrong is None else bool(self.wrong)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,35 @@ class Marks:
     let_pass: str = ""
     catches: bool = False  # whether the move catches a lie
     note: str = ""  # shown with the number of the turn: a free turn
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a person can claim about the cards that they play."""
+
+    value: Any  # in the answer
+    one: str  # of one card: queen
+    many: str  # of several: queens
+    honest: Sequence[int]  # the cards of which it is true
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question to the person at the table, for a page.
+
+    `kind` is `bool`, `choice`, `whole`, `text`, `cards`, or `play`: cards with a claim about them.
+    """
+
+    node: str
+    kind: str
+    wanted: str  # the question in words
+    options: Sequence[Any]  # the legal answers, as buttons; for cards, those held; for text, the maximum length
+    labels: Sequence[str] = ()  # labels of the options' buttons
+    bounds: tuple[int, int] | None = None  # the lowest and highest number, if there are too many numbers for buttons
+    claims: Sequence[Claim] = ()  # possible claims about cards
+    most: int | None = None  # maximum number of cards, if there is one
+    others: Sequence[tuple[str, Any]] = ()  # other answers, with the labels of their buttons
+    tips: Mapping[str, str] = field(default_factory=dict)  # for a first game: by name; `lie` is about choosing one
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +216,7 @@ class Words:
         levels = [(name, bots) for name, bots in levels if bots]
         return levels if len(levels) > 1 else []
 
-    def question(self, node: str) -> str:
+    def short_question(self, node: str) -> str:
         """Return a short form of a node's question, by default the name of the bots' method."""
         return self.QUESTIONS.get(node) or f"{self._game.node(node).method.replace('_', ' ').capitalize()}?"
 
@@ -263,6 +296,14 @@ class Words:
         """
         return ""
 
+    def question(self, state: Any, seat: int, label: Label) -> Question | None:
+        """Return what a page asks the seat to move, or None to ask the view's node."""
+        return None
+
+    def claims(self, state: Any, seat: int) -> Sequence[Claim]:
+        """Return what the seat can claim about the cards that it plays now."""
+        return ()
+
     def choices(self, state: Any) -> list[str]:
         """Return the names the seat to move can choose from. Pages only show the legal ones."""
         return list(self._game.legal_answers(state) or ()) if isinstance(self._node(state).answer, Choice) else []
@@ -280,6 +321,10 @@ class Words:
         """Return the result of a finished game as a sentence addressed to the person at the seat."""
         ending = state.ending()
         return f"Your result: {self._game.results.describe_ending(ending.marks[seat], ending.capped)}."
+
+    def explain_verdict(self, state: Any, seat: int) -> str:
+        """Return a sentence that explains the verdict, or an empty string to show the end of the log."""
+        return ""
 
     def _node(self, state: Any) -> Node:
         return self._game.node(state.view().node)

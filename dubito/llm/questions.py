@@ -202,7 +202,7 @@ def build_question_form(
         if choices is None:
             problem = f"a decision model needs a list of {_MIN_VALUES} to {_MAX_VALUES} answers, but this node has none"
             raise RunStopped(f"{game.name}: node {node.name}: {problem}", hint="choose another `api`")
-        words = str(facts.get("question") or game.words.question(node.name))
+        words = str(facts.get("question") or game.words.short_question(node.name))
         content = {"type": "choice", "name": name, "instructions": words, "choices": choices}
         questions.append(DecisionQuestion(name, node, position, content))
     return QuestionForm(tuple(questions))

@@ -563,7 +563,7 @@ def decisions_table(source: Run, name: str, key: str) -> ResultTable:
         ended = {outcome: count for at, outcome, _, count in rows if at == node}
         total, yes = sum(ended.values()), sum(row[2] for row in rows if row[0] == node)
         share = yes / total if isinstance(source.game.node(node).answer, Bool) else None
-        question = source.game.words.question(node)
+        question = source.game.words.short_question(node)
         cells.append([question, node, total, share, *(ended.get(outcome, 0) for outcome in outcomes)])
     return ResultTable(f"{key}-decisions", "Decisions by node and outcome", columns, cells)
 

@@ -344,7 +344,7 @@ class ModelDecisions:
                     "number": f"{game}.{one.seat}.{one.number}",  # in the format of `dubito cache explain`
                     "turn": turn,
                     "node": one.node,
-                    "question": self.game.words.question(one.node),
+                    "question": self.game.words.short_question(one.node),
                     "method": self.game.node(one.node).method,
                     "answer": one.answer,
                     "outcome": one.outcome,

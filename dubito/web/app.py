@@ -165,8 +165,7 @@ class _Pages:
         return _Tile(game.name, words.TITLE, words.SLOGAN or words.TITLE, words.LEAD, bots, choose_picture(words))
 
     def table(self, request: Request) -> Response:
-        game = self.tables.current_game(self._secret(request))
-        return _page("table" if game is None or game.page else "panels", person=_person(request))
+        return _page("table", person=_person(request))
 
     def rules(self, request: Request) -> Response:
         game = self._game(request)

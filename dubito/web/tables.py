@@ -2,8 +2,7 @@
 
 Each table is stored in a file that can be replayed at any time. The file contains the setup and every output so far,
 including those of the bots, and is written before a response is sent. A replay must produce the same outputs. Pages
-show frames and do not implement any rules. A frame only contains what the person at the table may know. A game can
-define its own frames and page in a `page` module. For other games, frames are text.
+show frames and do not implement any rules. A frame only contains what the person at the table may know.
 """
 
 import json
@@ -28,26 +27,15 @@ from dubito.game import Bool, Cards, Choice, Game, PlayerKind, Text
 from dubito.game.find import DUBITO
 from dubito.game.record import Records, Strict
 from dubito.game.seeds import TEXT_PATTERN
-from dubito.game.words import Option, Panel, describe_answers, list_faces, name_seats
+from dubito.game.words import Option, Panel, Play, Question, Words, describe_answers, list_faces, name_seats
 from dubito.show.lie_review import LieReview
 from dubito.show.opponents import FamilyGames, Opponent, Opponents, as_sentence, describe_trouble
 from dubito.show.person import SEEDS, Setup, Sitting, seat_person, set_up
 from dubito.show.session import Moment
+from dubito.show.story import winners_of_ending
 from dubito.web.saved import TIME_FORMAT, Summaries
 
 _MAX_BUTTONS: Final = 24  # questions with more numbers than this have a text field instead of buttons
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question to the person at the table. `kind` is `bool`, `choice`, `whole`, `cards` or `text`."""
-
-    node: str
-    kind: str
-    wanted: str  # the question in words
-    options: list[Any]  # the legal answers, as buttons; for cards, those held; for text, the maximum length
-    labels: list[str]  # labels of the options' buttons
-    bounds: tuple[int, int] | None = None  # the lowest and highest number, if there are too many numbers for buttons
 
 
 Shown = tuple[str, list[list[str]]]  # text, and the cards to draw instead of the words after its colon
@@ -60,6 +48,19 @@ class Board:
     title: str
     shown: Shown
     backs: int  # cards to draw face down
+    plays: list["ShownPlay"]  # the last one on top
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPlay:
+    """A play on a pile. Hidden cards are only counted."""
+
+    seat: int
+    count: int
+    cards: list[list[str]]  # to draw, if they are known
+    wrong: list[bool]  # which of these cards make it a lie
+    lie: bool | None  # None if it is hidden or cannot be a lie
+    shown: bool  # whether the last move revealed it
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,8 @@ class Frame:
     said: list[str]
     speech: str  # what the mover said, for a speech bubble
     seats: list[Shown]  # the public text of each seat
+    badges: list[str]  # a short note on each seat
+    lost: list[bool]  # which seats have not won, when the game is over
     backs: list[int]  # number of cards to draw face down for each seat
     boards: list[Board]  # the rest of the table; everything is revealed when the game is over
     truth: list[Shown]  # each seat's cards when the game is over
@@ -99,12 +102,20 @@ def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, said: lis
         return sitting.address_person(panel.truth), list_faces(words, panel.cards) if panel.truth else []
 
     boards = [
-        Board(sitting.address_person(one.title), shown, one.backs if shown[1] == [] else 0)
+        Board(
+            sitting.address_person(one.title),
+            shown,
+            one.backs if shown[1] == [] else 0,
+            [_show_play(words, play, is_known=state.over) for play in one.plays],
+        )
         for one in panels
         if one.seat is None
-        for shown in (public(one), *([truth(one)] if state.over else []))
-        if shown[0]
+        for shown in (public(one), *([truth(one)] if state.over and one.truth else []))
+        if shown[0] or shown[1] or one.plays
     ]
+    won = winners_of_ending(sitting.game.results, state.ending()) if state.over else []
+    lost = [state.over and not (one.badge or seat in won) for seat, one in enumerate(known)]
+    ends = ["lost" if has_lost else "won" * state.over for has_lost in lost]
     there = {said for one in boards for said in (f"{one.title}:", one.shown[0])}
     public_events = [event for event in moment.events if event.only is None] if moment else []
     return Frame(
@@ -114,6 +125,8 @@ def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, said: lis
         said=said,
         speech=words.speech(moment.output, public_events) if moment else "",
         seats=[*map(public, known)],
+        badges=[one.badge or end for one, end in zip(known, ends, strict=True)],
+        lost=lost,
         backs=[0 if state.over else one.backs for one in known],
         boards=boards,
         truth=[*map(truth, known)] if state.over else [],
@@ -124,8 +137,22 @@ def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, said: lis
     )
 
 
+def _show_play(words: Words, play: Play, is_known: bool) -> ShownPlay:
+    is_known = is_known or play.shown
+    return ShownPlay(
+        play.seat,
+        len(play.cards),
+        list_faces(words, play.cards) if is_known else [],
+        [card in (play.wrong or ()) for card in play.cards] if is_known else [],
+        play.lie if is_known else None,
+        play.shown,
+    )
+
+
 def _question(sitting: Sitting) -> Question:
     state, words = sitting.state, sitting.words
+    if (own := words.question(state, sitting.me, sitting.label)) is not None:
+        return own
     node, legal = sitting.game.node(state.view().node), sitting.game.legal_answers(state)
     how, options, bounds = describe_answers(node, legal), list[Any](), None
     match node.answer:
@@ -141,23 +168,15 @@ def _question(sitting: Sitting) -> Question:
             kind, bounds = "whole", (min(legal), max(legal))
         case _:
             kind, options = "whole", legal or []
-    return Question(node.name, kind, how, options, [words.label_answer(state, one) for one in options], bounds)
+    labels = [words.label_answer(state, one) for one in options]
+    claims = words.claims(state, sitting.me) if kind == "cards" else ()
+    return Question(node.name, kind, how, options, labels, bounds, claims)
 
 
 def _is_legal_answer(sitting: Sitting, answer: Any) -> bool:
     with suppress(IllegalOutput, UsageError):
         return sitting.why_illegal(sitting.words.parse_answer(answer, sitting.state, sitting.me)) is None
     return False
-
-
-def build_frame(sitting: Sitting, move: int, moment: Moment | None, said: list[str]) -> dict[str, Any]:
-    """Return the frame, using the game's page module if it has one."""
-    own = sitting.game.page
-    if own is None:
-        return asdict(frame_in_words(sitting, move, moment, said))
-    if moment is None:
-        return asdict(own.first_frame(sitting.state, sitting.label, sitting.me))
-    return asdict(own.next_frame(sitting.state, moment.seat, moment.output, moment.events, said, sitting.me))
 
 
 BROKEN: Final = "an internal error occurred; see the terminal that runs the server"
@@ -199,14 +218,14 @@ class LiveTable:
         self.sitting = seat_person(opponents, kept.setup, kept.number)
         kinds, me = opponents.kinds(kept.setup.bots), kept.setup.seat
         self._kinds: list[PlayerKind] = [*kinds[:me], "person", *kinds[me:]]
-        self.frames = [build_frame(self.sitting, 0, None, self.sitting.start)]
+        self.frames = [asdict(frame_in_words(self.sitting, 0, None, self.sitting.start))]
         self.trouble: str | None = None  # why the bots could not continue
         self.abandoned = False  # set when no page shows this table any more
         self.rests = threading.Event()  # set while no thread is playing
 
     def step(self, output: Any = None) -> None:
         self.rests.clear()
-        self.frames.append(build_frame(self.sitting, len(self.frames), *self.sitting.step(output)))
+        self.frames.append(asdict(frame_in_words(self.sitting, len(self.frames), *self.sitting.step(output))))
 
     def play_bots(self) -> None:
         """Let the bots play until it is the person's turn or the game is over.
@@ -228,7 +247,7 @@ class LiveTable:
     def view(self, since: int) -> dict[str, Any]:
         """Return everything that the person may know, with frames starting at number `since`."""
         rests, frames, sitting = self.rests.is_set(), list(self.frames), self.sitting
-        over, own = rests and sitting.state.over, sitting.game.page
+        over = rests and sitting.state.over
         result, ended = sitting.result() if over else (None, "")
         review = sitting.review_lies() if over else LieReview()
         moments = (("best", review.best), ("worst", review.worst))
@@ -238,7 +257,7 @@ class LiveTable:
             "kinds": self._kinds,
             "me": sitting.me,
             "game": sitting.game.name,
-            "words": dict(own.WORDS) if own else {},  # labels for the game's own page
+            "lie": sitting.game.results.lie_words[0],
             "rules": self.kept.setup.rules,
             "turn": len(frames) - 1,
             "asked": rests and sitting.is_asked and self.trouble is None,
@@ -248,6 +267,7 @@ class LiveTable:
             "frames": frames[since:],
             "result": result,
             "ended": ended,
+            "explained": sitting.words.explain_verdict(sitting.state, sitting.me) if over else "",
             "figures": review.figures(*sitting.game.results.lie_words),
             "moments": [(kind, one.turn, sitting.address_person(one.text)) for kind, one in moments if one],
             "record": self.kept.record,
@@ -450,11 +470,6 @@ class Tables:
         with suppress(RunStopped):  # the disk may be full: the next view tries again, or the next move reports it
             write_whole(path, text)
             self._live[path] = text, live
-
-    def current_game(self, secret: str | None) -> Game | None:
-        with self._lock, suppress(HTTPException, UsageError):
-            return self.game(self._read_table(secret)[2].setup.game)
-        return None
 
     def unfinished(self, secret: str | None) -> Setup | None:
         """Return the setup of the person's game if the game is not over."""

@@ -8,8 +8,9 @@ import pytest
 from dubito.game import Node, View, Whole
 from dubito.game.legal import describe_legal, read_legal
 from dubito.game.table import Entrant
+from dubito.game.words import Question
 from dubito.show.person import Sitting, set_up
-from dubito.web.tables import Question, frame_in_words
+from dubito.web.tables import frame_in_words
 from tests.games.kit import GAMES, changed_game, registry_of
 
 ACTS = ["draw", "skip", "bottom", "see"]  # the legal first moves in the deal of `seated`

@@ -1,5 +1,6 @@
 """Panels of Dubito: what everyone knows of the table, and the truth."""
 
+from dataclasses import replace
 from typing import Any
 
 from dubito.game.words import Marks, Panel, Play, seat_label
@@ -20,12 +21,12 @@ def story(hands: str, *moves: str, **rules: Any) -> list[tuple[list[Panel], Mark
 
 def test_plays_are_on_the_board_until_the_next_play_after_a_doubt() -> None:
     shown = story("A25/346/789", "A as A", "3", "doubt", "7 as 7")
-    ace, bluff = Play(0, "1 card as aces", ["ace"], False), Play(1, "1 card as aces", ["3"], True)
+    ace, bluff = Play(0, "1 card as aces", ("ace",), ()), Play(1, "1 card as aces", ("3",), ("3",))
     boards = [panels[-1] for panels, _ in shown]
     assert [board.title for board in boards] == ["The board", "The board", "The doubted cards", "The board"]
     assert boards[1].plays == (ace, bluff)
-    assert boards[2].plays == (ace, Play(1, "1 card as aces", ["3"], True, shown=True))
-    assert boards[3].plays == (Play(2, "1 card as 7s", ["7"], False),)
+    assert boards[2].plays == (ace, replace(bluff, shown=True))
+    assert boards[3].plays == (Play(2, "1 card as 7s", ("7",), ()),)
     assert [board.backs for board in boards] == [1, 2, 0, 1]
 
 
@@ -49,8 +50,8 @@ def test_seats_show_their_number_of_cards_and_their_place() -> None:
 
 
 def test_only_shown_cards_are_known_to_everyone() -> None:
-    hidden = Panel("Pile", "", plays=[Play(0, "1 card", ["ace"], True)])
+    hidden = Panel("Pile", "", plays=[Play(0, "1 card", ["ace"], ["ace"])])
     assert hidden.known() == ["Pile", "", 0, "", [0, "1 card", 1]]
-    shown = Panel("Pile", "", plays=[Play(0, "1 card", ["ace"], True, shown=True)])
+    shown = Panel("Pile", "", plays=[Play(0, "1 card", ["ace"], ["ace"], shown=True)])
     assert shown.known() == ["Pile", "", 0, "", [0, "1 card", "ace", True]]
     assert Panel("Hand", "1 card", "ace", 0, ["ace"]).known() == ["Hand", "1 card", 0, ""]

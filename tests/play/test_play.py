@@ -17,9 +17,9 @@ from dubito.game.find import find_bots
 from dubito.games.dubito.cards import TurnOutput
 from dubito.games.dubito.engine import Result
 from dubito.games.dubito.game import GAME
-from dubito.games.dubito.page import first_frame
 from dubito.games.dubito.words import read_move
 from dubito.show.person import Sitting, seat_person, set_up
+from dubito.web.tables import frame_in_words
 from tests.cli.kit import REPO, Shell
 from tests.engine.golden import RECORDS
 from tests.play.conftest import Play
@@ -121,7 +121,7 @@ def _typed(sitting: Sitting) -> str:
     while not sitting.state.over:
         given = None
         if sitting.is_asked:
-            move = a_move(asdict(first_frame(sitting.state, sitting.label, sitting.me)))
+            move = a_move(asdict(frame_in_words(sitting, 0, None, [])) | {"turn": sitting.state.turns_played})
             line = "doubt" if move.get("doubt") else " ".join(map(str, move["cards"]))
             lines.append(f"{line} as {move['number']}" if "number" in move else line)
             given = read_move(lines[-1], sitting.state.number)

@@ -115,15 +115,24 @@ class Browser:
         return view
 
 
+def hidden_until_over(frame: Mapping[str, Any]) -> bool:
+    """Return whether a frame shows no cards of other seats and of the pile, except those that everyone has seen."""
+    plays = [play for board in frame["boards"] for play in board["plays"] if not play["shown"]]
+    is_hidden = not frame["truth"] and all((play["cards"], play["lie"]) == ([], None) for play in plays)
+    return is_hidden or frame["to_move"] is None
+
+
 def a_move(frame: Mapping[str, Any]) -> dict[str, Any]:
     """Return an honest move if possible, and sometimes a doubt."""
-    hand, number = frame["hand"], frame["number"]
-    if not number:
+    question = frame["question"]
+    hand, claims = [*question["options"]], question["claims"]
+    if len(claims) > 1:
         best = max(hand, key=hand.count)
         return {"cards": [card for card in hand if card == best][:3], "number": best or 7}
+    _, number = claims[0]["honest"]
     if number in hand:
         return {"cards": [card for card in hand if card == number][:3]}
-    if frame["can_doubt"] and frame["turn"] % 3:
+    if question["others"] and frame["turn"] % 3:
         return {"doubt": True}
     return {"cards": hand[:1]}
 

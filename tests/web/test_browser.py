@@ -9,6 +9,7 @@ import pytest
 
 from dubito.game.find import find_bots
 from dubito.games.dubito.game import GAME
+from dubito.games.dubito.sentences import card_name
 from dubito.show.person import set_up
 from tests.chromium import Chrome
 from tests.conftest import in_gate
@@ -39,14 +40,14 @@ CARDS = """
 (() => {
   const seen = (where) => [...document.querySelectorAll(where + ' .card:not(.back)')]
     .map((card) => [card.textContent, card.innerHTML, card.getAttribute('aria-label')]);
-  return { hand: seen('#own:not([hidden])'), pile: seen('#pile'), seats: seen('#seats'), end: seen('#left') };
+  return { hand: seen('#own:not([hidden])'), pile: seen('.pile'), seats: seen('#seats'), end: seen('#left') };
 })()
 """
 A_MOVE = """
 (() => {
-  const doubt = document.querySelector('#doubt');
+  const doubt = document.querySelector('#answer .other');
   const told = document.querySelectorAll('#log li').length;
-  if (!doubt.hidden && !doubt.disabled && told % 3 === 0) doubt.click();
+  if (doubt && told % 3 === 0) doubt.click();
   else { document.querySelector('#hand button').click(); document.querySelector('#put').click(); }
 })()
 """
@@ -153,11 +154,11 @@ def test_end_shows_all_hands_without_suits_and_offers_a_rematch(chrome: Chrome, 
     assert turned > 0
     assert chrome.run("document.activeElement.id") == "rematch"
     last = chrome.run("fetch('/api/table').then(answer => answer.json())")
-    hands = last["frames"][-1]["hands"]
-    assert [len(hand) for hand in hands] == last["frames"][-1]["counts"]
+    hands = [faces for _, faces in last["frames"][-1]["truth"]]
+    assert last["frames"][-1]["hand"] == hands[last["me"]]
     others = [*hands[last["me"] + 1 :], *hands[: last["me"]]]
     for where, shown in (("seats", others), ("end", [hands[last["me"]]])):
-        names = [last["words"]["one"][card] for hand in shown for card in hand]
+        names = [name for hand in shown for name, *_ in hand]
         assert [name for *_, name in chrome.run(CARDS)[where]] == names
     assert chrome.run(
         "(box => [.1, .5, .9].every(share => document.elementFromPoint(box.x + share * box.width, "
@@ -196,7 +197,7 @@ def test_hand_and_questions_stay_visible_on_a_phone_with_eight_seats(chrome: Chr
     chrome.screen(390, 844)
     _deal(chrome, table, size=8, seat=1)
     inside = (
-        "[...document.querySelectorAll('#prompt, #hand .card, #put, #doubt')].map(one => one.getBoundingClientRect())"
+        "[...document.querySelectorAll('#prompt, #hand .card, #answer button')].map(one => one.getBoundingClientRect())"
         ".every(box => box.top >= 0 && box.bottom <= innerHeight)"
     )
     for _ in range(4):
@@ -212,18 +213,18 @@ def test_doubt_reveals_cards_one_by_one_unless_motion_is_reduced(chrome: Chrome,
         motion = {"name": "prefers-reduced-motion", "value": "reduce" if calm else "no-preference"}
         chrome("Emulation.setEmulatedMedia", features=[motion])
         chrome.run("document.querySelector('#speed').value = '1100'")
-        chrome.run("document.querySelector('#doubt').click()")
-        chrome.until("document.querySelector('#pile').classList.contains('revealed')")
+        chrome.run("document.querySelector('#answer .other').click()")
+        chrome.until("document.querySelector('.pile.revealed') !== null")
         moving = (
             "document.getAnimations().map(one => one.effect).filter(one => one.target.matches('{}'))"
             ".map(one => one.getComputedTiming().endTime)"
         )
-        cards, verdict = (chrome.run(moving.format(what)) for what in ("#pile .flip", "#verdict"))
+        cards, verdict = (chrome.run(moving.format(what)) for what in (".pile .flip", ".stamp"))
         if calm:
             assert (cards, verdict) == ([], [])
         else:
             assert cards == sorted({*cards})  # one after another
-            assert len(cards) == chrome.run("document.querySelectorAll('#pile .flip').length")
+            assert len(cards) == chrome.run("document.querySelectorAll('.pile .flip').length")
             assert cards[-1] < verdict[0] < 2200  # duration of the frame
 
 
@@ -299,7 +300,8 @@ def test_cards_of_a_shared_game_are_dealt_by_its_link(chrome: Chrome, table: Web
     kept = chrome.run("fetch('/api/table').then(answer => answer.json())")
     assert (kept["names"], kept["rules"]["jokers"]) == (["ClaudeBot", "You", "StefaBot"], 1)
     setup = set_up(GAME, ["ClaudeBot", "StefaBot"], GAME.rules(jokers=1), 1, 5, 3)
-    assert sorted(kept["frames"][0]["hand"]) == sorted(setup.deal_game(GAME)[0].hands[1].cards)
+    cards = [card_name(card) for card in setup.deal_game(GAME)[0].hands[1].cards]
+    assert sorted(name for name, *_ in kept["frames"][0]["hand"]) == sorted(cards)
 
 
 def test_three_tips_teach_a_first_game_and_a_click_ends_them(chrome: Chrome, table: WebServer) -> None:
@@ -309,7 +311,7 @@ def test_three_tips_teach_a_first_game_and_a_click_ends_them(chrome: Chrome, tab
     chrome.until(f"{ASKED} && document.readyState === 'complete'")
     assert chrome.text("#tip span").startswith("You open the round.")
     chrome.run(
-        "(field => { field.value = 13; field.dispatchEvent(new Event('change')); })(document.querySelector('#number'))"
+        "(field => { field.value = 12; field.dispatchEvent(new Event('change')); })(document.querySelector('#number'))"
     )
     chrome.click("#hand button")
     assert chrome.text("#tip span").startswith("This would be a bluff.")

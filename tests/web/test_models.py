@@ -17,7 +17,7 @@ from dubito.games.dubito.words import rule_paragraphs
 from dubito.llm.request import Place, compute_draw
 from tests.engine.golden import RECORDS
 from tests.llm.kit import KEY, Incoming, Response, Server, contender, error_body, respond, rows
-from tests.web.kit import FIRST, Browser, a_move, model_at, table_with
+from tests.web.kit import FIRST, Browser, a_move, hidden_until_over, model_at, table_with
 
 
 def tries(home: Path) -> int:
@@ -96,7 +96,7 @@ def test_table_is_visible_but_locked_while_a_model_thinks(home: Path) -> None:
         browser = server.browser()
         seen = browser.post("/api/table", {"bots": ["MrDoubt", "asker"], "seed": 1, "seat": 0}).json
         assert seen["asked"]
-        card = seen["frames"][0]["hand"][0]
+        card = seen["frames"][0]["question"]["options"][0]
         seen = browser.post("/api/moves", {"turn": 0, "answer": {"cards": [card], "number": 9}}).json
         turn = seen["turn"]
         while not seen["frames"] or seen["frames"][-1]["to_move"] != 2:  # MrDoubt moves first
@@ -220,8 +220,8 @@ def test_hidden_cards_stay_hidden_from_the_person(home: Path) -> None:
         for answer in browser.answers:
             assert answer["over"] or (answer["seed"], answer["record"], answer["errors"]) == (None, None, [])
             for frame in answer["frames"]:
-                assert frame["really"] is None or frame["mover"] == answer["me"] or frame["to_move"] is None
-                assert len(frame["hand"]) == frame["counts"][answer["me"]]
+                assert hidden_until_over(frame)
+                assert len(frame["hand"]) == frame["backs"][answer["me"]] or frame["to_move"] is None
 
 
 def test_damaged_store_of_a_games_folder_is_refused(home: Path) -> None:

@@ -195,12 +195,12 @@ def test_bs_can_be_played_in_a_browser(brief: WebServer, chrome: Chrome, width: 
     deal(chrome, brief, "bs")
     assert chrome.text("#prompt") == "Your turn: play cards as aces."
     assert chrome.run("document.querySelector('#answer button').disabled")
-    chrome.click(".tick input")
-    assert chrome.text("#answer button") == "Play 1 card"
+    chrome.click("#hand button")
+    assert chrome.text("#answer button") == "Play one ace"
     while not chrome.run(OVER):
         assert chrome.run("document.documentElement.scrollWidth") <= width
         chrome.run(
-            "(() => { const tick = document.querySelector('.tick input:not(:checked)'); tick?.click(); "
+            "(() => { const card = document.querySelector('#hand button[aria-pressed=false]'); card?.click(); "
             "[...document.querySelectorAll('#answer button')].at(-1).click(); })()"
         )
         chrome.until(f"{ASKED} || {OVER}")
@@ -216,10 +216,10 @@ def test_each_kind_of_answer_has_its_control(hall: WebServer, chrome: Chrome) ->
     buttons = "[...document.querySelectorAll('#answer button')].map(button => button.textContent)"
     assert chrome.run(buttons) == ["high", "low", "none"]
     chrome.run("[...document.querySelectorAll('#answer button')].at(-1).click()")
-    chrome.until(f"{ASKED} && document.querySelector('.tick') !== null")
-    ticks = "[...document.querySelectorAll('.tick')].map(tick => tick.textContent.trim())"
-    assert chrome.run(ticks) == ["1", "2", "3", "5"], "all cards are shown, since the game does not say which are held"
-    chrome.run("document.querySelectorAll('.tick input')[1].click()")
+    chrome.until(f"{ASKED} && document.querySelector('#hand button') !== null")
+    cards = "[...document.querySelectorAll('#hand button')].map(card => card.textContent.trim())"
+    assert chrome.run(cards) == ["1", "2", "3", "5"], "all cards are shown, since the game does not say which are held"
+    chrome.run("document.querySelectorAll('#hand button')[1].click()")
     chrome.click("#answer button")
     chrome.until(f"{ASKED} && document.querySelector('#answer [type=number]') !== null")
     assert chrome.text("#answer .left") == "a whole number from 1 to 30"

@@ -23,7 +23,8 @@ def _raw(body: bytes, **headers: str) -> Request:
 
 
 def _legal(view: Any, number: int | None = 7) -> dict[str, Any]:
-    return {"turn": view["turn"], "answer": {"cards": view["frames"][-1]["hand"][:1], "number": number}}
+    cards = view["frames"][-1]["question"]["options"][:1]
+    return {"turn": view["turn"], "answer": {"cards": cards, "number": number}}
 
 
 def _from(**headers: str) -> Request:

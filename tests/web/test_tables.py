@@ -6,22 +6,22 @@ import re
 import socket
 import threading
 from contextlib import suppress
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from dubito.game.find import find_bots
 from dubito.games.dubito.cards import TurnOutput
-from dubito.games.dubito.engine import State
 from dubito.games.dubito.game import GAME
-from dubito.games.dubito.page import first_frame, next_frame
-from dubito.show.person import seat_person, set_up
-from dubito.web.tables import LIFE, UNUSED_LIFE
+from dubito.games.dubito.sentences import card_name, sort_cards
+from dubito.games.dubito.words import card_names
+from dubito.show.person import Sitting, seat_person, set_up
+from dubito.web.tables import LIFE, UNUSED_LIFE, frame_in_words
 from tests.engine.golden import RECORDS
-from tests.web.kit import BOTS, Answer, Browser, WebServer, a_move, guests_of, serve
+from tests.web.kit import BOTS, Answer, Browser, WebServer, a_move, guests_of, hidden_until_over, serve
 
 
 def test_a_whole_game_is_played_and_saved(server: WebServer, browser: Browser, subtests: pytest.Subtests) -> None:
@@ -44,9 +44,16 @@ def test_frames_match_the_game(server: WebServer, browser: Browser) -> None:
     game, outputs = RECORDS.deal_record(record)
     assert len(frames) == len(record.outputs) + 1
     for frame, output in zip(frames, [*outputs, None], strict=True):
-        assert frame["counts"] == [len(hand.cards) for hand in game.hands]
-        assert sorted(frame["hand"]) == sorted(game.hands[1].cards)
-        assert (frame["board"], frame["number"], frame["places"]) == (len(game.board), game.number, game.places)
+        if not game.over:
+            assert frame["backs"] == [len(hand.cards) for hand in game.hands]
+        assert [name for name, *_ in frame["hand"]] == card_names(sort_cards(game.hands[1].cards))
+        assert frame["badges"] == [f"place {place}" if place else "lost" if game.over else "" for place in game.places]
+        board = frame["boards"][0]
+        assert board["backs"] == len(game.board)
+        assert sum(play["count"] for play in board["plays"] if not play["shown"]) >= len(game.board)
+        assert (f"This round: {card_name(game.number, plural=True)} " in board["shown"][0]) == (
+            bool(game.board) and not game.over
+        )
         assert frame["to_move"] == (None if game.over else game.seat)
         if output is not None:
             game.apply(output)
@@ -61,13 +68,15 @@ def test_soft_and_hard_wins_are_shown(server: WebServer) -> None:
         browser = server.browser()
         end = browser.to_the_end(browser.sit(["RandomBoi"] * 4, seed=seed))
         me, frames = end["me"], browser.view()["frames"]
-        told[end["result"]] = frames[-1]["places"][me]
-        assert [frame["turn"] for frame in frames if me in frame["won"]] == [
+        told[end["result"]] = (frames[-1]["badges"][me], end["ended"])
+        out = [frame["turn"] for frame in frames if frame["badges"][me].startswith("place ")]
+        said = [
             frame["turn"] for frame in frames if any(line.startswith("You are out of cards") for line in frame["said"])
         ]
-    assert told["hard_wins"] == 1
-    assert told["soft_wins"] in (2, 3)
-    assert told["losses"] is None
+        assert out[:1] == said
+    assert told["hard_wins"] == ("place 1", "You win!")
+    assert told["soft_wins"] in (("place 2", "You came second."), ("place 3", "You came third."))
+    assert told["losses"] == ("lost", "You lost.")
 
 
 def test_responses_of_a_running_game_reveal_nothing_hidden(browser: Browser) -> None:
@@ -76,11 +85,8 @@ def test_responses_of_a_running_game_reveal_nothing_hidden(browser: Browser) -> 
         browser.to_the_end(browser.sit(seed=seed))
         for answer in browser.answers:
             for frame in answer["frames"]:
-                assert "pile" not in frame
-                assert frame["hands"] == [] or frame["to_move"] is None
-                assert frame["turned"] == [] or frame["to_move"] is None
-                assert frame["really"] is None or frame["mover"] == answer["me"] or frame["to_move"] is None
-                assert len(frame["hand"]) == frame["counts"][answer["me"]]
+                assert hidden_until_over(frame)
+                assert len(frame["hand"]) == frame["backs"][answer["me"]] or frame["to_move"] is None
             assert answer["over"] or (answer["seed"], answer["errors"], answer["record"]) == (None, [], None)
 
 
@@ -88,26 +94,21 @@ def test_two_worlds_that_differ_in_hidden_cards_look_the_same(tmp_path: Path) ->
     for seed in range(2):
         sitting = seat_person(guests_of(find_bots(tmp_path)), set_up(GAME, BOTS, GAME.rules(), None, seed), 0)
         while not sitting.state.over:
-            mover = sitting.state.seat
-            seen = asdict(first_frame(sitting.state, sitting.label, sitting.me))
-            move = a_move(seen)
-            given = TurnOutput(move.get("doubt", False), move.get("number"), move.get("cards"))
-            moment, said = sitting.step(given if sitting.is_asked else None)
-            output, events = moment.output, moment.events
-            frame = next_frame(sitting.state, mover, output, events, said, sitting.me)
-            other = _another_world(sitting.state, sitting.me)
-            unseen = output if mover == sitting.me else TurnOutput(False, None, [13, 13])
-            over = sitting.state.over
-            open_now = ("hands", "turned", "really", "honest") if over else ()
-            there = {name: getattr(frame, name) for name in open_now}
-            assert replace(next_frame(other, mover, unseen, events, said, sitting.me), **there) == frame
-            assert (bool(frame.hands), len(frame.turned)) == (over, frame.board if over else 0)
+            given = None
+            if sitting.is_asked:
+                move = a_move(asdict(frame_in_words(sitting, 0, None, [])) | {"turn": sitting.state.turns_played})
+                given = TurnOutput(move.get("doubt", False), move.get("number"), move.get("cards"))
+            moment, said = sitting.step(given)
+            if not sitting.state.over:
+                unseen = moment.output if moment.seat == sitting.me else TurnOutput(False, None, [13, 13])
+                other = frame_in_words(_another_world(sitting), 1, moment._replace(output=unseen), said)
+                assert other == frame_in_words(sitting, 1, moment, said)
 
 
-def _another_world(game: State, me: int) -> State:
-    """Return the same game for seat `me`, with the other hands dealt differently and another board."""
-    game = deepcopy(game)
-    others = [hand for seat, hand in enumerate(game.hands) if seat != me]
+def _another_world(sitting: Sitting) -> Sitting:
+    """Return the same game with the other hands dealt differently and other cards on the board."""
+    game = deepcopy(sitting.state)
+    others = [hand for seat, hand in enumerate(game.hands) if seat != sitting.me]
     pool = sorted(card for hand in others for card in hand.cards)
     for hand in others:
         size = len(hand.cards)
@@ -115,7 +116,13 @@ def _another_world(game: State, me: int) -> State:
         hand.add(pool[:size])
         pool = pool[size:]
     game.board[:] = [card % 13 + 1 for card in game.board]
-    return game
+    world, teller = copy(sitting), cast(Any, copy(sitting.teller))
+    world.state, world.teller, teller._state = game, teller, game
+    teller._plays = [
+        play if play.shown else replace(play, cards=["king"] * len(play.cards), wrong=[] if play.lie else ["king"])
+        for play in teller._plays
+    ]
+    return world
 
 
 def test_a_restart_loses_no_game(tmp_path: Path) -> None:

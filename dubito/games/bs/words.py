@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.game import GameEvent
-from dubito.game.words import HAND, ME, Face, Label, Line, Marks, Panel, Play, Words, pluralize, to_second_person
+from dubito.game.words import HAND, ME, Claim, Face, Label, Line, Marks, Panel, Play, Words, pluralize, to_second_person
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card, DealEvent, PlayEvent, RoundEvent, TurnEvent, WinEvent
 from dubito.games.bs.engine import State
 from dubito.games.bs.table import SEATS
@@ -129,7 +129,8 @@ class Teller:
             self._play, self._accusers, self._asked = output, [], self._number
             self._marks = Marks(("lie",) if self._is_lie else ())
             claim, played = f"{pluralize(len(output))} as {_ranks(self._asked)}", card_names(sorted(output))
-            self._plays.append(Play(seat, claim, played, self._is_lie))
+            false = card_names(card for card in sorted(output) if card.number != self._asked)
+            self._plays.append(Play(seat, claim, played, false))
             truth = f"really {numbers(output)}: {'a lie' if self._is_lie else 'honest'}"
             return [Line(sentence(events[0], self._label), truth, played)]
         wrong = "doubted an honest play" if output and not self._is_lie else ""
@@ -298,6 +299,10 @@ class BSWords(Words):
                 raise UsageError(f"you do not hold that many {_ranks(number)}")
             played.append(card)
         return played
+
+    def claims(self, state: State, seat: int) -> list[Claim]:
+        number = state.public.number
+        return [Claim(None, _RANKS[number], _ranks(number), (number,))]
 
     def playable_cards(self, state: State, seat: int) -> list[int]:
         return sorted(card.number for card in state.hands[seat].cards)

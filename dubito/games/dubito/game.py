@@ -20,7 +20,7 @@ from dubito.games.dubito.engine import (
 from dubito.games.dubito.events import EVENTS, Event
 
 if TYPE_CHECKING:
-    from dubito.game.page import OwnPage, SourceReader
+    from dubito.game.source_reader import SourceReader
     from dubito.games.dubito.rules import DubitoRules
     from dubito.games.dubito.words import DubitoWords
     from dubito.games.dubito.workshop import DubitoWorkshop
@@ -120,12 +120,6 @@ class DubitoGame(Game["DubitoRules", State, Event]):
         from dubito.games.dubito.workshop import DubitoWorkshop
 
         return DubitoWorkshop(self)
-
-    @property
-    def page(self) -> "OwnPage":
-        from dubito.games.dubito import page
-
-        return page
 
     @property
     def source_reader(self) -> "SourceReader":

@@ -14,9 +14,23 @@ from pydantic import TypeAdapter, ValidationError
 from dubito.errors import UsageError, one_line
 from dubito.files import describe_fault
 from dubito.game.record import Strict
-from dubito.game.words import ME, Face, Label, Line, Marks, Panel, Play, Words, pluralize, to_second_person
+from dubito.game.words import (
+    HAND,
+    ME,
+    Claim,
+    Face,
+    Label,
+    Line,
+    Marks,
+    Panel,
+    Play,
+    Question,
+    Words,
+    pluralize,
+    to_second_person,
+)
 from dubito.games.dubito.cards import JOKER, MAX_PLAY, NUMBERS, TurnData, TurnOutput
-from dubito.games.dubito.engine import DUEL, Result, Rules, State, WinRule, is_honest
+from dubito.games.dubito.engine import DUEL, Result, Rules, State, WinRule
 from dubito.games.dubito.engine import why_illegal as refused
 from dubito.games.dubito.events import CardsPlayedEvent, Event
 from dubito.games.dubito.sentences import card_name, describe_cards, ending, number_word, sort_cards
@@ -261,7 +275,8 @@ class Teller:
     def _add_play(self, seat: int, output: TurnOutput) -> Play:
         cards = sort_cards(output.cards or ())
         claim = f"{pluralize(len(cards))} as {card_name(self._state.number, plural=True)}"
-        play = Play(seat, claim, card_names(cards), not is_honest(cards, self._state.number))
+        wrong = tuple(card_names(card for card in cards if card not in (JOKER, self._state.number)))
+        play = Play(seat, claim, tuple(card_names(cards)), wrong)
         self._plays.append(play)
         return play
 
@@ -285,8 +300,18 @@ class Teller:
         ]
         is_doubted = bool(self._plays) and self._plays[-1].shown
         title = "The doubted cards" if is_doubted else "The board"
-        public = "" if self._plays else "The board is empty."
-        return [*hands, Panel(title, public, backs=len(state.board), plays=tuple(self._plays))]
+        board = Panel(title, self._describe_round(), backs=len(state.board), plays=tuple(self._plays))
+        gone = [number for number in NUMBERS[: state.rules.ranks] if number not in state.playing_cards]
+        names = ", ".join(card_name(number, plural=True) for number in gone)
+        return [*hands, board, *([Panel("Out of the game", names)] if gone else [])]
+
+    def _describe_round(self) -> str:
+        state = self._state
+        if state.over:
+            return ""
+        if not state.board:
+            return f"New round. {self._label(state.seat)} opens it."
+        return f"This round: {card_name(state.number, plural=True)} · {pluralize(len(state.board))} on the pile"
 
     def ending(self) -> list[str]:
         state, label = self._state, self._label
@@ -300,6 +325,10 @@ def card_names(cards: Iterable[int]) -> list[str]:
     return [card_name(card) for card in cards]
 
 
+def _claim_in_words(count: int, number: int) -> str:
+    return f"{number_word(count)} {card_name(number, plural=count > 1)}"
+
+
 _OF_CARD: Final = re.compile(r"\b(\d+) of card (\d+), not (\d+)")
 _CARDS: Final = {
     **{card_name(card): card for card in (JOKER, *NUMBERS)},
@@ -311,6 +340,13 @@ _CARDS: Final = {
     "q": 12,
     "k": 13,
     "*": JOKER,
+}
+
+
+_RANKS: Final = ("", "first", "second", "third", "fourth", "fifth", "sixth")
+_TIPS: Final = {
+    "open": "You open the round. Play one to three cards face down and say a number. Nobody sees whether it is true.",
+    "lie": "This would be a bluff. It costs nothing until somebody doubts it: then you take the whole pile.",
 }
 
 
@@ -389,6 +425,7 @@ class DubitoWords(Words):
     LEAD = (
         "Play cards face down, say what they are, and catch other players lying. The first player without cards wins."
     )
+    DRAWN_LINES = ("Cards held: ", HAND, "Your turn. ")
     OPTIONS = (  # rules that a page offers: name, label, and values with their words, the default first
         ("jokers", "Jokers", ((2, "2"), (1, "1"), (0, "0"))),
         ("win_rule", "Your last card", (("immediate", "wins at once"), ("contested", "may still be doubted"))),
@@ -412,7 +449,47 @@ class DubitoWords(Words):
         play = next((event for event in events if isinstance(event, CardsPlayedEvent)), None)
         if play is None:
             return "Dubito!"
-        return f"{number_word(play.n_cards)} {card_name(play.declared_number, plural=play.n_cards > 1)}!"
+        return f"{_claim_in_words(play.n_cards, play.declared_number)}!"
+
+    def hand(self, state: State, seat: int) -> list[str]:
+        return card_names(sort_cards(state.hands[seat].cards))
+
+    def question(self, state: State, seat: int, label: Label) -> Question:
+        """Return the whole turn as one question: cards with a claim, or a doubt."""
+        opens, wanted = not state.number, "Pick one to three cards."
+        claims = [
+            Claim(number if opens else None, card_name(number), card_name(number, plural=True), (JOKER, number))
+            for number in (NUMBERS[: state.rules.ranks] if opens else [state.number])
+        ]
+        tips, others = {"lie": _TIPS["lie"]} | ({"open": _TIPS["open"]} if opens else {}), []
+        if state.can_doubt:
+            assert state.last_player is not None
+            others, wanted = [("Doubt!", {"doubt": True})], "Pick one to three cards, or doubt."
+            who, said = label(state.last_player), _claim_in_words(state.n_cards_played, state.number)
+            believed = f"{who} says {said}. Do you believe it?"
+            tips["doubt"] = f"{believed} If you doubt and it is a lie, {who} takes the pile. If not, you do."
+        elif not opens:
+            wanted = "Nobody can doubt now: pick one to three cards."
+        cards = sort_cards(state.hands[seat].cards)
+        return Question("play", "play", wanted, cards, claims=claims, most=MAX_PLAY, others=others, tips=tips)
+
+    def verdict(self, state: State, seat: int) -> str:
+        place = state.places[seat]
+        if place is None:
+            return "Unfinished." if state.capped else "You lost."
+        return "You win!" if place == 1 else f"You came {_RANKS[place]}."
+
+    def explain_verdict(self, state: State, seat: int) -> str:
+        place, turns = state.places[seat], pluralize(state.turns_played, "turn")
+        if place == 1:
+            return f"A hard win: you were the first to get rid of all cards, after {turns}."
+        if place is not None:
+            return f"A soft win: you got rid of all your cards before the last two, after {turns}."
+        if state.capped:
+            return "The game was stopped after too many turns."
+        if state.rules.duel:
+            return "Your opponent was the first to get rid of all cards."
+        return "You were one of the last two players with cards."
 
     def describe_view(self, state: State, seat: int, label: Label) -> list[str]:
         counts = [state.player_data(other).n_cards for other in range(len(state.hands))]

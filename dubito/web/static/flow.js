@@ -2,6 +2,7 @@
 
 import { $, ask, make } from "./page.js";
 import { me } from "./seats.js";
+import { revealed } from "./table.js";
 
 const FAST = 450; // milliseconds per move at "fast"
 const TOGETHER = 1500; // milliseconds for all moves until the person can act
@@ -16,7 +17,7 @@ export class Flow {
   #skipping = false;
   #unheard = []; // sentences since the last pause, so that a screen reader gets all of them even if frames are skipped
 
-  // A page implements `begin` (a game), `show` (a frame), `controls`, `end` (returns a title, a sentence and the
+  // A page implements `begin` (a game), `show` (a frame, and whether it is new), `controls`, `end` (returns a title, a sentence and the
   // person's last cards), `focus`, and `patience(frame, speed)`, which returns how long a frame is shown, in ms.
   constructor(page) {
     this.#page = page;
@@ -73,8 +74,7 @@ export class Flow {
     const isNew = location.hash === "#new";
     if (isNew) history.replaceState(null, "", "/table");
     else {game.frames.slice(0, -1).forEach((old) => {
-        old.won = [];
-        this.#show(old);
+        this.#show(old, false);
       });}
     await this.#follow(game, isNew ? game.frames : game.frames.slice(-1));
     complain(complaint);
@@ -157,13 +157,13 @@ export class Flow {
     });
   }
 
-  #show(next) {
+  #show(next, isNew = true) {
     this.frame = next;
     $("now").textContent = next.said.join(" ");
     this.#unheard.push(...next.said);
     $("heard").textContent = this.#unheard.join(" ");
     next.said.forEach((line, place) => $("log").prepend(this.#entry(next, line, place === 0)));
-    this.#page.show(next);
+    this.#page.show(next, isNew);
   }
 
   // Returns a line of the log, with the face of the player who moved.
@@ -175,8 +175,8 @@ export class Flow {
       : [window.dubitoAvatar(isMine ? me() : game.names[frame.mover], game.kinds[frame.mover])];
     const kind = frame.mover === null
       ? "dealt"
-      : frame.shown && isFirst
-      ? `event ${frame.shown.correct ? "bluff" : "honest"}`
+      : revealed(frame) && isFirst
+      ? `event ${revealed(frame).lie ? "bluff" : "honest"}`
       : "";
     const item = make("li", isMine ? `${kind} by-me` : kind, ...face, make("span", "", line));
     item.value = frame.turn;
