@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_mode
 from dubito.errors import DubitoError, IllegalOutput, UsageError, one_line
 from dubito.files import CheckedModel, check_format, describe_fault
 from dubito.game import Game, State
+from dubito.game.events import EVERYTHING
 from dubito.game.seeds import Seed
 from dubito.game.streams import DealStreams
 from dubito.game.words import describe_forfeit, seat_label
@@ -294,7 +295,7 @@ def require_whole_game(state: Any) -> Iterator[None]:
 def make_move(state: Any, output: Any) -> Sequence[Any]:
     """Make the move, or apply the forfeit. Raises IllegalOutput if the rules refuse it."""
     if not isinstance(output, Forfeit):
-        events: Sequence[Any] = state.apply(output)
+        events: Sequence[Any] = state.apply(output, EVERYTHING)
         return events
     state.forfeit(output.seat)
     return []

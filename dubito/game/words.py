@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from dubito.errors import UsageError, end_sentence, one_line
 from dubito.game.base import BaseGame, Bool, Cards, Choice, Node, State, Text
@@ -135,24 +135,34 @@ class Option:
     values: Sequence[tuple[Any, str]]
 
 
-class Teller(Protocol):
-    """Narrates a game for omniscient viewers.
+class Teller:
+    """Narrates a game for viewers who see everything, to be subclassed.
 
-    A teller is created when the game is dealt, and notified after every move. It can define `marks()`, which returns
-    the `Marks` of the last move.
+    A teller is created when the game is dealt, and notified after every move.
     """
+
+    def __init__(self, words: "Words", state: Any, label: Label) -> None:
+        self.words, self.state, self.label = words, state, label
 
     def describe_hand(self, seat: int) -> str:
         """Describe a seat's cards. Return an empty string if they cannot be described."""
+        return ""
 
     def describe_move(self, seat: int, output: Any, events: Sequence[Any]) -> list[Line]:
-        """Return the text for a move, given what players observed of it."""
+        """Return the text for a move, given all its events."""
+        return self.words.lines(events, self.label)
+
+    def marks(self) -> Marks:
+        """Return the marks of the last move."""
+        return Marks()
 
     def panels(self) -> list[Panel]:
         """Return the whole state: the seats and the board."""
+        raise NotImplementedError
 
     def ending(self) -> list[str]:
         """Return a sentence on how the game ended, and any other closing remarks."""
+        raise NotImplementedError
 
 
 class Words:
@@ -237,6 +247,22 @@ class Words:
         values = {field.name: getattr(event, field.name) for field in fields(event)} if is_dataclass(event) else {}
         pairs = ", ".join(f"{key} {value}" for key, value in values.items())
         return f"{type(event).__name__}: {pairs}" if pairs else type(event).__name__
+
+    def shown_cards(self, event: Any) -> Sequence[str]:
+        """Return the names of the cards that a private event shows, to draw them."""
+        return ()
+
+    def lines(self, events: Sequence[GameEvent], label: Label) -> list[Line]:
+        """Describe events. What only one seat or nobody sees becomes the truth of the line before."""
+        lines: list[Line] = []
+        for event in events:
+            text = self.sentence(event, label)
+            if text and event.only is None:
+                lines.append(Line(text))
+            elif text:
+                said = lines.pop().said if lines and not lines[-1].truth else ""
+                lines.append(Line(said, text, self.shown_cards(event)))
+        return lines
 
     def address_person(self, text: str) -> str:
         """Return the sentence addressed to the person whose label is `ME`."""
@@ -370,12 +396,6 @@ def display_name(game: BaseGame) -> str:
     return game.summary[: len(name)] if game.summary.lower().startswith(name.lower()) else name
 
 
-def read_marks(teller: Teller) -> Marks:
-    """Return the marks of the last move, or empty marks if the game's teller has none."""
-    marks: Callable[[], Marks] | None = getattr(teller, "marks", None)
-    return marks() if marks else Marks()
-
-
 def list_faces(words: Words, names: Sequence[str]) -> list[list[str]]:
     """Return what a page draws: the name, sign and icon of each card."""
     return [[name, *words.FACES.get(name, Face(name))] for name in names]
@@ -468,14 +488,14 @@ def person_sentences(words: Words, events: Sequence[GameEvent], label: Label, me
     return [
         words.address_person(sentence)
         for event in events
-        if event.only in (None, me) and not event.silent
+        if event.only is None or (event.only == me and not event.silent)
         if (sentence := words.sentence(event, label))
     ]
 
 
 def describe_start(words: Words, state: State, label: Label) -> str:
     """Describe what everyone observes of the deal."""
-    shown = (words.sentence(event, label) for event in state.start if event.only is None and not event.silent)
+    shown = (words.sentence(event, label) for event in state.start if event.only is None)
     return " ".join(filter(None, shown))
 
 
@@ -484,26 +504,23 @@ def describe_forfeit(seat: int, label: Label, game: BaseGame) -> str:
     return f"{label(seat)} has failed: the game is over, and {game.forfeit_means}."
 
 
-class _PlainTeller:
+class _PlainTeller(Teller):
     def __init__(self, words: Words, game: BaseGame, state: State, label: Label) -> None:
-        self._words, self._game, self._state, self._label = words, game, state, label
-        self._dealt = _plain_text(game.deal_to_json(state))
-
-    def describe_hand(self, seat: int) -> str:
-        return ""
+        super().__init__(words, state, label)
+        self._game, self._dealt = game, _plain_text(game.deal_to_json(state))
 
     def describe_move(self, seat: int, output: Any, events: Sequence[Any]) -> list[Line]:
         answer = _plain_text(self._game.output_to_json(output))
-        sentences = [self._words.sentence(event, self._label) for event in events if event.only is None]
-        return [Line(" ".join(sentences), f"{self._label(seat)} gives {answer}")]
+        sentences = [self.words.sentence(event, self.label) for event in events if event.only is None]
+        return [Line(" ".join(sentences), f"{self.label(seat)} gives {answer}")]
 
     def panels(self) -> list[Panel]:
         return [Panel("The deal", "", one_line(self._dealt, 2000))]
 
     def ending(self) -> list[str]:
-        ending, results = self._state.ending(), self._game.results
+        ending, results = self.state.ending(), self._game.results
         ended = [results.describe_ending(mark, ending.capped) for mark in ending.marks]
-        seats = ", ".join(f"{self._label(seat)}: {how}" for seat, how in enumerate(ended))
+        seats = ", ".join(f"{self.label(seat)}: {how}" for seat, how in enumerate(ended))
         return [f"The game is over. {seats}."]
 
 

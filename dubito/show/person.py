@@ -175,7 +175,7 @@ class Sitting(Session):
         moment = next(self)
         seat, played = moment.seat, moment.output
         told = self.teller.describe_move(seat, played, moment.events)
-        words = self._sentences(moment.events)
+        words = person_sentences(self.words, moment.events, self.label, self.me)
         if not words and seat != self.me:
             words = [self.address_person(line.said) for line in told if line.said]
         # No event describes this, because other seats do not observe it.
@@ -192,13 +192,6 @@ class Sitting(Session):
     def stop_programs(self) -> None:
         """Stop the programs at the table. They restart when they are asked to move."""
         close_programs(self._table.services)
-
-    def _sentences(self, events: Sequence[Any]) -> list[str]:
-        """Return what the person observes of a move."""
-        observed = getattr(self.teller, "describe_observed", None)
-        if observed is None:
-            return person_sentences(self.words, events, self.label, self.me)
-        return [self.address_person(line) for line in observed(events)]
 
     def replay(self, outputs: Iterable[Any], take: Callable[[Any], object]) -> None:
         """Repeat recorded moves, starting at the deal.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dubito.errors import BotError, UsageError
 from dubito.game import Game, PlayerKind
 from dubito.game.bot_deadline import limit_bot_time
+from dubito.game.events import EVERYTHING
 from dubito.game.find import Registry
 from dubito.game.record import Forfeit, GameRecord, Recorder, Records, make_move
 from dubito.game.seeds import Seed
@@ -89,7 +90,7 @@ class Session(Iterator[Moment]):
                 faults = [f"{error}; {self.game.fallback}'s rules played the turn" for error in errors]
             if faults:
                 self._read = len(self._errors)
-        moment = Moment(turn, seat, output, [event for event in events if not event.silent], faults)
+        moment = Moment(turn, seat, output, events, faults)
         if self._recorder is not None:
             self._recorder.add(turn, output, moment.events)
             forfeit = isinstance(output, Forfeit)
@@ -107,7 +108,7 @@ def table_moves(table: Table) -> MoveSource:
     def move() -> tuple[Any, Sequence[Any]]:
         if table.state.over:
             raise StopIteration
-        return step(table, announce=True)
+        return step(table, EVERYTHING)
 
     return move
 

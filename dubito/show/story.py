@@ -28,7 +28,6 @@ from dubito.game.words import (
     list_faces,
     name_seats,
     pluralize,
-    read_marks,
     to_third_person,
 )
 from dubito.llm.answers import extract_reasoning
@@ -199,7 +198,7 @@ class _Story:
             turn.marks.append(Marks(("forfeit",)))
             return
         turn.lines += self._teller.describe_move(moment.seat, moment.output, moment.events)
-        turn.marks.append(read_marks(self._teller))
+        turn.marks.append(self._teller.marks())
         public = [event for event in moment.events if event.only is None]
         if moment.seat == turn.movers[0] and (speech := self._words.speech(moment.output, public)):
             turn.speech = speech

@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 
 from dubito.errors import BotError, DubitoError, IllegalOutput, UsageError, one_line
 from dubito.game import Choice, Game, GameEvent, Player, Text
-from dubito.game.events import NOBODY
+from dubito.game.events import EVERYTHING, NOBODY
 from dubito.game.flaws import find_ending_flaws, find_position_flaws
 from dubito.game.packages import games_path
 from dubito.game.record import Records, require_whole_game
@@ -353,7 +353,7 @@ def _winners(subject: Subject, deal: int, seats: int) -> Iterator[_End]:
     teller = subject.game.words.teller(state, "Player{}Z".format)
     events: Sequence[GameEvent] = ()
     for output in subject.outputs[deal, seats]:
-        mover, events = state.seat, state.apply(output)
+        mover, events = state.seat, state.apply(output, EVERYTHING)
         teller.describe_move(mover, output, events)
     ending = state.ending()
     scores = [
@@ -492,7 +492,7 @@ def _check_words(subject: Subject) -> Iterator[Flaw]:
                 words.key_hint(state),
                 *words.hand(state, seat),
             ]
-            events = state.apply(output)
+            events = state.apply(output, EVERYTHING)
             texts += [words.address_person(words.sentence(event, str)) for event in events]
             texts += [line.said for line in teller.describe_move(seat, output, events)]
             for panel in teller.panels():

@@ -98,8 +98,7 @@ class SeatWorld:
         mover, copy = self.state.seat, self.state.copy_of(output)
         events = [*self.state.apply(copy, EVERYTHING)]
         if self.teller is not None:
-            shown = [event for event in events if not event.silent]
-            self.lines = [*self.teller.describe_move(mover, copy, shown)]
+            self.lines = [*self.teller.describe_move(mover, copy, events)]
         return events
 
     def observe(self, events: Sequence[GameEvent]) -> list[Any]:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from dubito.game.events import EVERYTHING
 from dubito.game.words import Marks, Panel, Play, seat_label
 from dubito.games.dubito.game import GAME
 from tests.engine.helpers import output, position
@@ -14,7 +15,7 @@ def story(hands: str, *moves: str, **rules: Any) -> list[tuple[list[Panel], Mark
     teller: Any = GAME.words.teller(game, seat_label)
     for move in map(output, moves):
         seat = game.seat
-        teller.describe_move(seat, move, game.apply(move))
+        teller.describe_move(seat, move, game.apply(move, EVERYTHING))
         found.append((teller.panels(), teller.marks()))
     return found
 

@@ -33,7 +33,7 @@ def test_game_of_bs_is_narrated_and_replayed(shell: Shell) -> None:
     lines = told.out.splitlines()
     assert lines[0] == "The cards are dealt: Player1 holds 13, Player2 holds 13, Player3 holds 13, Player4 holds 13."
     assert lines[1].startswith("   1. Player1 plays ")
-    assert lines[2].startswith("   1. On the pile: ")
+    assert lines[2] == "   1. Nobody says BS."
     assert lines[-3].endswith(" wins.")
     record = saved()
     assert (record["game"], record["seed"], record["deal"], record["players"]) == ("bs", 3, 5, list(FOUR))
@@ -56,7 +56,7 @@ def test_game_of_bs_is_narrated_and_replayed(shell: Shell) -> None:
 
 def test_only_show_hands_reveals_hidden_cards(shell: Shell) -> None:
     hidden, shown = shell(*BS).out.splitlines(), shell(*BS, "--show-hands").out.splitlines()
-    assert not any(word in line for line in hidden for word in ("[", "really", "lie", "BS"))
+    assert not any(word in line for line in hidden for word in ("[", "really", "to the pile", "a lie"))
     told = [line.split(" [")[0] for line in shown if not line[5:].strip().startswith("[")]
     assert told == hidden, "the same game with more details"
     assert any(line.endswith(": a lie]") for line in shown)

@@ -161,7 +161,17 @@ class CardsEvent(GameEvent):
     silent = True
 
     cards: tuple[Card, ...]
+    lie: bool
     only: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptEvent(GameEvent):
+    """Nobody accused."""
+
+    silent = True
+
+    mover: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +183,7 @@ class AccuseEvent(GameEvent):
     seat: int  # the accuser
     mover: int
     lie: bool
+    pile: int  # cards that are picked up
 
     @property
     def taker(self) -> int:
@@ -229,6 +240,7 @@ EVENTS: Final = (
     HandEvent,
     PlayEvent,
     CardsEvent,
+    AcceptEvent,
     AccuseEvent,
     TakeEvent,
     LoseEvent,

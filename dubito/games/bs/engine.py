@@ -17,6 +17,7 @@ from dubito.games.bs.cards import (
     COPIES,
     DECK,
     NUMBERS,
+    AcceptEvent,
     AccuseEvent,
     Card,
     CardsEvent,
@@ -111,9 +112,13 @@ class State:
         if following is not None:
             self.seat = following
             return [AnswerEvent("bs", output, only=seat)] if announce > ANNOUNCED else ()
-        accusation = self._accuse(announce) if self._accusers else ()
+        mover = public.mover
+        accusation = self._accuse(announce) if self._accusers else None
         ended = self._end_turn(announce)
-        return [AnswerEvent("bs", output, only=seat), *accusation, *ended] if announce > ANNOUNCED else ended
+        if announce <= ANNOUNCED:
+            return ended
+        settled = [AcceptEvent(mover)] if accusation is None else accusation
+        return [AnswerEvent("bs", output, only=seat), *settled, *ended]
 
     def copy_of(self, output: bool | Sequence[Card]) -> bool | list[Card]:
         return output if isinstance(output, bool) else list(output)
@@ -153,7 +158,7 @@ class State:
         counts.lies += self._is_lie
         self.seat = 0 if seat else 1
         if announce > ANNOUNCED:
-            return [PlayEvent(seat, public.number, n), CardsEvent(tuple(cards), only=seat)]
+            return [PlayEvent(seat, public.number, n), CardsEvent(tuple(cards), self._is_lie, only=seat)]
         return [PlayEvent(seat, public.number, n)] if announce else ()
 
     def _accuse(self, announce: int) -> Sequence[GameEvent]:
@@ -165,7 +170,8 @@ class State:
         loser = mover if self._is_lie else accuser
         silent: list[GameEvent] = []
         if announce > ANNOUNCED:
-            silent = [AccuseEvent(accuser, mover, self._is_lie), TakeEvent(tuple(self.pile.cards), only=loser)]
+            pile = tuple(self.pile.cards)
+            silent = [AccuseEvent(accuser, mover, self._is_lie, len(pile)), TakeEvent(pile, only=loser)]
         self.hands[loser].take(self.pile)
         public.hands[loser] += public.pile
         public.pile = 0

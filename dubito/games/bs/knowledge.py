@@ -119,7 +119,7 @@ class Knowledge:
             case PlayEvent():
                 self._see_play(event)
             case CardsEvent(cards):
-                self._see_own_cards(event, sorted(card.number for card in cards))
+                self._see_own_cards(sorted(card.number for card in cards), event.lie)
             case AnswerEvent(_, answer):
                 self._tell_own("You accuse." if answer else "You do not accuse.")
             case AccuseEvent():
@@ -145,11 +145,11 @@ class Knowledge:
         if event.seat != self.seat:
             self.history.append(f"seat {event.seat} plays {pluralize(event.n_cards)} as {event.number}s.")
 
-    def _see_own_cards(self, event: CardsEvent, cards: Sequence[int]) -> None:
+    def _see_own_cards(self, cards: Sequence[int], lie: bool) -> None:
         claimed = self.number
         self.hand -= Counter(cards)
         self.pile[-1] = Laid(self.seat, claimed, len(cards), tuple(cards))
-        kind = "honest" if {*cards} == {claimed} else "a lie"
+        kind = "a lie" if lie else "honest"
         self._tell_own(f"You play {pluralize(len(cards))} as {claimed}s: {numbers(cards)}, {kind}.")
 
     def _tell_own(self, line: str) -> None:

@@ -1,12 +1,41 @@
 """BS in words for people: the rules, events with their hidden truth, and a person's view of the table."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.game import GameEvent
-from dubito.game.words import HAND, ME, Claim, Face, Label, Line, Marks, Panel, Play, Words, pluralize, to_second_person
-from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card, DealEvent, PlayEvent, RoundEvent, TurnEvent, WinEvent
+from dubito.game.events import AnswerEvent
+from dubito.game.words import (
+    HAND,
+    ME,
+    Claim,
+    Face,
+    Label,
+    Line,
+    Marks,
+    Panel,
+    Play,
+    Teller,
+    Words,
+    pluralize,
+    to_second_person,
+)
+from dubito.games.bs.cards import (
+    COPIES,
+    DECK,
+    NUMBERS,
+    AcceptEvent,
+    AccuseEvent,
+    Card,
+    CardsEvent,
+    DealEvent,
+    LoseEvent,
+    PlayEvent,
+    RoundEvent,
+    WinEvent,
+)
 from dubito.games.bs.engine import State
 from dubito.games.bs.table import SEATS
 
@@ -73,21 +102,34 @@ def _claim(n: int, number: int) -> str:
 
 
 def sentence(event: GameEvent, label: Label) -> str:
-    """Describe a public event, including plays and sizes."""
     match event:
         case DealEvent():
             held = (f"{label(seat)} holds {n}" for seat, n in enumerate(event.hands))
             return f"The cards are dealt: {', '.join(held)}."
         case PlayEvent():
             return f"{label(event.seat)} plays {pluralize(event.n_cards)} as {_ranks(event.number)}."
-        case TurnEvent():
-            held = (f"{label(seat)} {n}" for seat, n in enumerate(event.hands))
-            return f"On the pile: {event.pile}. In hand: {', '.join(held)}."
+        case CardsEvent():
+            return f"really {numbers(event.cards)}: {'a lie' if event.lie else 'honest'}"
+        case AnswerEvent(_, True, int(seat)):
+            return f"{label(seat)} says BS"
+        case AcceptEvent():
+            return "Nobody says BS."
+        case AccuseEvent():
+            return _describe_accusation(event, label)
+        case LoseEvent(card, int(seat)):
+            return f"{label(seat)} loses {_SIGNS[card.number]} to the pile"
         case RoundEvent():
             return f"Round {event.round} is over."
         case WinEvent():
             return f"{label(event.seat)} has no cards left and wins."
     return ""
+
+
+def _describe_accusation(event: AccuseEvent, label: Label) -> str:
+    accuser, mover, taken = label(event.seat), label(event.mover), pluralize(event.pile)
+    if not event.lie:
+        return f"BS! {accuser} is wrong: {mover} was honest. {accuser} takes {taken}."
+    return f"BS! {accuser} is right: {mover} lied. {mover} takes {taken}; {accuser} begins a new pile with a card."
 
 
 def numbers(cards: Iterable[Card]) -> str:
@@ -102,109 +144,46 @@ def hand(state: State, seat: int) -> list[str]:
     return card_names(sorted(state.hands[seat].cards))
 
 
-class Teller:
-    """Narrates a game, including what is hidden from every seat."""
-
-    def __init__(self, state: State, label: Label) -> None:
-        self._state, self._label = state, label
-        self._accusers: list[int] = []
-        self._play: Sequence[Card] = ()
+class BSTeller(Teller):
+    def __init__(self, words: Words, state: State, label: Label) -> None:
+        super().__init__(words, state, label)
         self._plays: list[Play] = []  # on the pile
-        self._asked = 0  # the claimed number of the last play
+        self._number, self._is_lie = 0, False  # of the last play
         self._marks = Marks()
-        self._held = list(state.public.hands)  # by seat; public knowledge
-        self._pile = self._player = 0
-        self._note_state()
-
-    def _note_state(self) -> None:
-        state = self._state
-        self._mover, self._number = state.public.mover, state.public.number
-        self._drawn = [counts.accusations_drawn for counts in state.counts]
 
     def describe_hand(self, seat: int) -> str:
-        return numbers(self._state.hands[seat].cards)
+        return numbers(self.state.hands[seat].cards)
 
-    def describe_move(self, seat: int, output: bool | Sequence[Card], events: Sequence[GameEvent]) -> list[Line]:
-        if not isinstance(output, bool):
-            self._play, self._accusers, self._asked = output, [], self._number
-            self._marks = Marks(("lie",) if self._is_lie else ())
-            claim, played = f"{pluralize(len(output))} as {_ranks(self._asked)}", card_names(sorted(output))
-            false = card_names(card for card in sorted(output) if card.number != self._asked)
-            self._plays.append(Play(seat, claim, played, false))
-            truth = f"really {numbers(output)}: {'a lie' if self._is_lie else 'honest'}"
-            return [Line(sentence(events[0], self._label), truth, played)]
-        wrong = "doubted an honest play" if output and not self._is_lie else ""
-        passed = "let a lie pass" if self._is_lie and not output else ""
-        self._marks = Marks(("doubt",) if output else (), wrong, passed, catches=output and self._is_lie)
-        lines = []
-        if output:
-            self._accusers.append(seat)
-            lines.append(Line("", f"{self._label(seat)} says BS"))
-        if events:
-            end, *others = events
-            lines.append(self._line(end, self._describe_settlement()))
-            lines += [self._line(event) for event in others]
-            self._note_state()
-        return lines
-
-    def describe_observed(self, events: Sequence[GameEvent]) -> list[str]:
-        """Describe what everyone observed of a move, including what the sizes reveal about an accusation."""
-        lines = []
+    def describe_move(self, seat: int, output: Any, events: Sequence[GameEvent]) -> list[Line]:
         for event in events:
-            if isinstance(event, PlayEvent):
-                self._player = event.seat
-                self._held[event.seat] -= event.n_cards
-                self._pile += event.n_cards
-            if isinstance(event, TurnEvent):
-                lines.append(self._outcome(event))
-                self._held, self._pile = list(event.hands), event.pile
-            else:
-                lines.append(sentence(event, self._label))
-        return lines
+            self._see(event)
+        return super().describe_move(seat, output, events)
 
-    def _outcome(self, event: TurnEvent) -> str:
-        """Infer from the sizes who accused, whether it was right, and who takes the pile."""
-        changes = [now - before for now, before in zip(event.hands, self._held, strict=True)]
-        if not any(changes):
-            return "Nobody says BS."
-        taker, taken, mover = changes.index(max(changes)), pluralize(self._pile), self._label(self._player)
-        if taker != self._player:
-            accuser = self._label(taker)
-            return f"BS! {accuser} is wrong: {mover} was honest. {accuser} takes {taken}."
-        accuser = self._label(changes.index(-1))
-        return f"BS! {accuser} is right: {mover} lied. {mover} takes {taken}; {accuser} begins a new pile with a card."
+    def _see(self, event: GameEvent) -> None:
+        match event:
+            case PlayEvent(seat, number, n):
+                self._number = number
+                self._plays.append(Play(seat, f"{pluralize(n)} as {_ranks(number)}", ()))
+            case CardsEvent(cards, lie):
+                false = card_names(card for card in sorted(cards) if card.number != self._number)
+                self._plays[-1] = replace(self._plays[-1], cards=card_names(sorted(cards)), wrong=false)
+                self._is_lie, self._marks = lie, Marks(("lie",) if lie else ())
+            case AnswerEvent(_, accuses):
+                wrong = "doubted an honest play" if accuses and not self._is_lie else ""
+                passed = "let a lie pass" if self._is_lie and not accuses else ""
+                self._marks = Marks(("doubt",) if accuses else (), wrong, passed, catches=accuses and self._is_lie)
+            case AccuseEvent():
+                self._plays = []
+            case LoseEvent(card, int(seat)):
+                self._plays = [Play(seat, pluralize(1), card_names([card]))]
 
     def marks(self) -> Marks:
         return self._marks
 
-    @property
-    def _is_lie(self) -> bool:
-        return any(card.number != self._asked for card in self._play)
-
-    def _line(self, event: GameEvent, truth: str = "") -> Line:
-        return Line(sentence(event, self._label), truth)
-
-    def _describe_settlement(self) -> str:
-        """Describe how the accusations of the last turn ended."""
-        state, label = self._state, self._label
-        if not self._accusers:
-            return "nobody says BS"
-        drawn = [counts.accusations_drawn for counts in state.counts]
-        accuser = next(seat for seat in SEATS if drawn[seat] > self._drawn[seat])
-        counts = f"of {len(self._accusers)} who said BS {label(accuser)} is drawn: " if self._accusers[1:] else ""
-        lost = state.pile.cards
-        self._plays = [Play(accuser, pluralize(len(lost)), card_names(lost))] if lost else []
-        if not self._is_lie:
-            return f"{counts}it was honest, and {label(accuser)} picks up the pile"
-        return (
-            f"{counts}it was a lie, {label(self._mover)} picks up the pile, and {label(accuser)} loses "
-            f"{numbers(lost)} to it"
-        )
-
     def panels(self) -> list[Panel]:
-        state = self._state
+        state = self.state
         hands = [
-            Panel(self._label(seat), pluralize(len(held)), self.describe_hand(seat), seat, held, backs=len(held))
+            Panel(self.label(seat), pluralize(len(held)), self.describe_hand(seat), seat, held, backs=len(held))
             for seat in SEATS
             for held in [hand(state, seat)]
         ]
@@ -215,12 +194,12 @@ class Teller:
         return [*hands, Panel("The pile", pile, backs=len(state.pile.cards), plays=tuple(self._plays))]
 
     def ending(self) -> list[str]:
-        state = self._state
+        state = self.state
         if state.winner is not None:
-            how = f"The game is over: {self._label(state.winner)} wins."
+            how = f"The game is over: {self.label(state.winner)} wins."
         elif any(counts.forfeits for counts in state.counts):
             seat = next(seat for seat in SEATS if state.counts[seat].forfeits)
-            how = f"The game is over because of a mistake by {self._label(seat)}; nobody wins."
+            how = f"The game is over because of a mistake by {self.label(seat)}; nobody wins."
         else:
             how = f"The game stops after {rounds(state.max_rounds)}; nobody wins."
         return [how, f"{state.turns_played} turns"]
@@ -246,8 +225,8 @@ class BSWords(Words):
         "After another player's turn type `yes` to accuse them of lying, or `no`."
     )
 
-    def teller(self, state: State, label: Label) -> Teller:
-        return Teller(state, label)
+    def teller(self, state: State, label: Label) -> BSTeller:
+        return BSTeller(self, state, label)
 
     def rules(self, rules: Any, seats: int) -> list[str]:
         return [OBJECTIVE, *(to_second_person(sentence, _FOR_PEOPLE) for sentence in rule_paragraphs(rules))]
@@ -257,6 +236,9 @@ class BSWords(Words):
 
     def sentence(self, event: GameEvent, label: Label) -> str:
         return sentence(event, label)
+
+    def shown_cards(self, event: GameEvent) -> Sequence[str]:
+        return card_names(sorted(event.cards)) if isinstance(event, CardsEvent) else ()
 
     def hand(self, state: State, seat: int) -> list[str]:
         return hand(state, seat)

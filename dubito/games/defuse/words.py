@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.game import GameEvent
-from dubito.game.words import HAND, ME, Face, Label, Line, Marks, Panel, Words, pluralize
+from dubito.game.words import HAND, ME, Face, Label, Line, Marks, Panel, Teller, Words, pluralize
 from dubito.games.defuse.engine import (
     ACTS,
     ALL_CARDS,
@@ -80,41 +80,19 @@ def sentence(event: GameEvent, label: Label) -> str:
     return ""
 
 
-def private_cards(event: GameEvent) -> Sequence[str]:
-    """Return the cards that are shown only to the event's seat."""
-    match event:
-        case LookEvent():
-            return event.cards
-        case TakeEvent():
-            return (event.card,)
-    return ()
-
-
 def hand(state: State, seat: int) -> list[str]:
     return [*HandView(state.hands[seat])]
 
 
-class Teller:
-    """Narrates a game, including what is hidden from both seats."""
-
-    def __init__(self, state: State, label: Label) -> None:
-        self._state, self._label = state, label
-        self._events: Sequence[GameEvent] = ()
+class DefuseTeller(Teller):
+    _events: Sequence[GameEvent] = ()
 
     def describe_hand(self, seat: int) -> str:
-        return str(HandView(self._state.hands[seat]))
+        return str(HandView(self.state.hands[seat]))
 
     def describe_move(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
-        """Return one line per event. What only one seat observes becomes the hidden truth of the move."""
         self._events = events
-        lines: list[Line] = []
-        for event in events:
-            text = sentence(event, self._label)
-            if event.only is None:
-                lines.append(Line(text))
-            else:
-                lines[-1] = Line(lines[-1].said, text, private_cards(event))
-        return lines
+        return super().describe_move(seat, output, events)
 
     def marks(self) -> Marks:
         drawn = any(isinstance(event, DrawEvent) and event.bomb for event in self._events)
@@ -122,9 +100,9 @@ class Teller:
         return Marks((*(["bomb"] if drawn else []), *(["look"] if looked else [])))
 
     def panels(self) -> list[Panel]:
-        state = self._state
+        state = self.state
         hands = [
-            Panel(self._label(seat), pluralize(len(held)), self.describe_hand(seat), seat, held, backs=len(held))
+            Panel(self.label(seat), pluralize(len(held)), self.describe_hand(seat), seat, held, backs=len(held))
             for seat in (0, 1)
             for held in [hand(state, seat)]
         ]
@@ -140,7 +118,7 @@ class Teller:
         return [*hands, pile, played]
 
     def ending(self) -> list[str]:
-        state, label = self._state, self._label
+        state, label = self.state, self.label
         assert state.winner is not None
         loser = 1 - state.winner
         by_mistake = f" by a mistake of {label(loser)};" if state.counts[loser].forfeits else ":"
@@ -177,8 +155,8 @@ class DefuseWords(Words):
         "whole words. When you have defused the bomb, type its place in the pile: 0 is the top."
     )
 
-    def teller(self, state: State, label: Label) -> Teller:
-        return Teller(state, label)
+    def teller(self, state: State, label: Label) -> DefuseTeller:
+        return DefuseTeller(self, state, label)
 
     def rules(self, rules: Any, seats: int) -> list[str]:
         return [OBJECTIVE, *rule_paragraphs()]
@@ -188,6 +166,14 @@ class DefuseWords(Words):
 
     def sentence(self, event: GameEvent, label: Label) -> str:
         return sentence(event, label)
+
+    def shown_cards(self, event: GameEvent) -> Sequence[str]:
+        match event:
+            case LookEvent():
+                return event.cards
+            case TakeEvent():
+                return (event.card,)
+        return ()
 
     def hand(self, state: State, seat: int) -> list[str]:
         return hand(state, seat)

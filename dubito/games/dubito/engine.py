@@ -406,7 +406,7 @@ class State:
         if self._events is not None:
             self._events.append(CardsPlayedEvent(seat, number, n))
             if self._keeps_log:
-                self._events.append(OwnCardsEvent(tuple(cards), only=seat))
+                self._events.append(OwnCardsEvent(tuple(cards), self._bluffed, only=seat))
         if self._pending is not None:
             self._place_pending()
         if counts.n_cards == 0 and not self.over:

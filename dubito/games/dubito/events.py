@@ -65,6 +65,7 @@ class OwnCardsEvent(GameEvent):
     silent = True
 
     cards: tuple[int, ...]
+    lie: bool  # whether it is a bluff
     only: int | None = None
 
 

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from dubito.game.events import AnswerEvent, GameEvent
 from dubito.games.dubito.cards import JOKER, NUMBERS, PlayerData, TurnData
-from dubito.games.dubito.engine import is_honest
 from dubito.games.dubito.events import (
     CardList,
     CardsPlayedEvent,
@@ -101,8 +100,8 @@ class Knowledge:
         match event:
             case CardsPlayedEvent():
                 self._see_play(event)
-            case OwnCardsEvent(cards):
-                self._see_own_cards(cards)
+            case OwnCardsEvent(cards, lie):
+                self._see_own_cards(cards, lie)
             case DoubtResolvedEvent():
                 self._see_doubt(event)
             case DiscardEvent(player_id=seat, card_number=number):
@@ -141,14 +140,13 @@ class Knowledge:
         self.down[seat] = self.down.get(seat, 0) + n
         self.answers = {}
 
-    def _see_own_cards(self, cards: Sequence[int]) -> None:
-        honest = is_honest(cards, self.number)
+    def _see_own_cards(self, cards: Sequence[int], lie: bool) -> None:
         self.hand -= Counter(cards)
         for card in cards:
             self._own_down[card] += 1
-        self.history[-1] += f" Yours: {describe_cards(cards)}, {'honest' if honest else 'a bluff'}."
+        self.history[-1] += f" Yours: {describe_cards(cards)}, {'a bluff' if lie else 'honest'}."
         played = [card_name(card) for card in sort_cards(cards)]
-        self.own_plays.append({"number": card_name(self.number), "cards": played, "honest": honest})
+        self.own_plays.append({"number": card_name(self.number), "cards": played, "honest": not lie})
 
     def _see_doubt(self, event: DoubtResolvedEvent) -> None:
         doubter, target = self.players[event.doubter_id], self.players[event.target_id]

@@ -1,8 +1,9 @@
 """Sentences about cards and events, for histories, stories, requests and pages."""
 
 from collections.abc import Iterable
-from typing import Final, assert_never
+from typing import Final
 
+from dubito.game import GameEvent
 from dubito.game.words import Label, pluralize, seat_label
 from dubito.games.dubito.cards import NUMBERS
 from dubito.games.dubito.engine import State
@@ -10,8 +11,8 @@ from dubito.games.dubito.events import (
     CardsPlayedEvent,
     DiscardEvent,
     DoubtResolvedEvent,
-    Event,
     GameStartEvent,
+    OwnCardsEvent,
     PlayerWonEvent,
 )
 
@@ -34,7 +35,7 @@ def describe_cards(cards: Iterable[int]) -> str:
     return " ".join(map(card_name, sort_cards(cards)))
 
 
-def sentence(event: Event, label: Label = seat_label) -> str:
+def sentence(event: GameEvent, label: Label = seat_label) -> str:
     """Describe an event in the words used in stories, requests and pages."""
     match event:
         case GameStartEvent():
@@ -51,8 +52,9 @@ def sentence(event: Event, label: Label = seat_label) -> str:
         case PlayerWonEvent():
             kind = "a hard win" if event.position == 1 else "a soft win"
             return f"{label(event.player_id)} is out of cards: place {event.position}, {kind}."
-        case _:
-            assert_never(event)
+        case OwnCardsEvent(cards, lie):
+            return f"really {describe_cards(cards)}: {'a bluff' if lie else 'honest'}"
+    return ""
 
 
 def _describe_doubt(event: DoubtResolvedEvent, label: Label) -> str:

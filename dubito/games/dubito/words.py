@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from dubito.errors import UsageError, one_line
 from dubito.files import describe_fault
+from dubito.game import GameEvent
 from dubito.game.record import Strict
 from dubito.game.words import (
     HAND,
@@ -25,6 +26,7 @@ from dubito.game.words import (
     Panel,
     Play,
     Question,
+    Teller,
     Words,
     pluralize,
     to_second_person,
@@ -32,7 +34,7 @@ from dubito.game.words import (
 from dubito.games.dubito.cards import JOKER, MAX_PLAY, NUMBERS, TurnData, TurnOutput
 from dubito.games.dubito.engine import DUEL, Result, Rules, State, WinRule
 from dubito.games.dubito.engine import why_illegal as refused
-from dubito.games.dubito.events import CardsPlayedEvent, Event
+from dubito.games.dubito.events import CardsPlayedEvent, DoubtResolvedEvent, Event, OwnCardsEvent
 from dubito.games.dubito.sentences import card_name, describe_cards, ending, number_word, sort_cards
 from dubito.games.dubito.sentences import sentence as sentence
 
@@ -242,52 +244,48 @@ _JOKERS: Final = ("No joker", "One joker", "Two jokers")
 _LAST_CARD: Final = {"immediate": "winning at once", "contested": "open to doubt"}
 
 
-class Teller:
-    """Narrates a game, including the cards that nobody else sees."""
-
-    def __init__(self, state: State, label: Label) -> None:
-        self._state, self._label = state, label
+class DubitoTeller(Teller):
+    def __init__(self, words: Words, state: State, label: Label) -> None:
+        super().__init__(words, state, label)
         self._plays: list[Play] = []
         self._marks = Marks()
         self._free_turns, self._can_doubt = state.free_turns, False
 
     def describe_hand(self, seat: int) -> str:
-        return describe_cards(self._state.hands[seat].cards)
+        return describe_cards(self.state.hands[seat].cards)
 
-    def describe_move(self, seat: int, output: TurnOutput, events: Sequence[Event]) -> list[Line]:
-        lines = [Line(sentence(event, self._label)) for event in events]
+    def describe_move(self, seat: int, output: TurnOutput, events: Sequence[GameEvent]) -> list[Line]:
         is_bluff = self._can_doubt and bool(self._plays[-1].lie)
-        free = "a free turn" if self._state.free_turns > self._free_turns else ""
-        self._free_turns = self._state.free_turns
+        free = "a free turn" if self.state.free_turns > self._free_turns else ""
         self._plays = [play for play in self._plays if not self._plays[-1].shown]  # doubted plays leave the board
-        if output.doubt:
-            self._plays[-1] = replace(self._plays[-1], shown=True)
-            self._marks = Marks(("doubt",), "" if is_bluff else "doubted an honest play", catches=is_bluff, note=free)
-        else:
-            play = self._add_play(seat, output)
-            verdict = "a bluff" if play.lie else "honest"
-            lines[0] = Line(lines[0].said, f"really {describe_cards(output.cards or ())}: {verdict}", play.cards)
-            let_pass = "let a bluff pass" if is_bluff else ""
-            self._marks = Marks(("bluff",) if play.lie else (), let_pass=let_pass, note=free)
-        self._can_doubt = self._state.can_doubt
-        return lines
-
-    def _add_play(self, seat: int, output: TurnOutput) -> Play:
-        cards = sort_cards(output.cards or ())
-        claim = f"{pluralize(len(cards))} as {card_name(self._state.number, plural=True)}"
-        wrong = tuple(card_names(card for card in cards if card not in (JOKER, self._state.number)))
-        play = Play(seat, claim, tuple(card_names(cards)), wrong)
-        self._plays.append(play)
-        return play
+        for event in events:
+            match event:
+                case DoubtResolvedEvent():
+                    self._plays[-1] = replace(self._plays[-1], shown=True)
+                    wrong = "" if is_bluff else "doubted an honest play"
+                    self._marks = Marks(("doubt",), wrong, catches=is_bluff, note=free)
+                case CardsPlayedEvent(player, declared, n):
+                    claim = f"{pluralize(n)} as {card_name(declared, plural=True)}"
+                    self._plays.append(Play(player, claim, ()))
+                case OwnCardsEvent(cards, lie):
+                    wrong_cards = card_names(
+                        card for card in sort_cards(cards) if card not in (JOKER, self.state.number)
+                    )
+                    names = tuple(card_names(sort_cards(cards)))
+                    self._plays[-1] = replace(self._plays[-1], cards=names, wrong=tuple(wrong_cards))
+                    let_pass = "let a bluff pass" if is_bluff else ""
+                    self._marks = Marks(("bluff",) if lie else (), let_pass=let_pass, note=free)
+        self._free_turns, self._can_doubt = self.state.free_turns, self.state.can_doubt
+        return super().describe_move(seat, output, events)
 
     def marks(self) -> Marks:
         return self._marks
 
     def panels(self) -> list[Panel]:
-        state = self._state
+        state = self.state
         hands = [
             Panel(
-                self._label(seat),
+                self.label(seat),
                 pluralize(len(cards)) if cards else "no cards",
                 self.describe_hand(seat),
                 seat,
@@ -306,15 +304,15 @@ class Teller:
         return [*hands, board, *([Panel("Out of the game", names)] if gone else [])]
 
     def _describe_round(self) -> str:
-        state = self._state
+        state = self.state
         if state.over:
             return ""
         if not state.board:
-            return f"New round. {self._label(state.seat)} opens it."
+            return f"New round. {self.label(state.seat)} opens it."
         return f"This round: {card_name(state.number, plural=True)} · {pluralize(len(state.board))} on the pile"
 
     def ending(self) -> list[str]:
-        state, label = self._state, self._label
+        state, label = self.state, self.label
         winners = sorted((place, seat) for seat, place in enumerate(state.places) if place is not None)
         placed = [f"{place}. {label(seat)}" for place, seat in winners]
         turns = f"{pluralize(state.turns, 'turn')} and {pluralize(state.free_turns, 'free one')}"
@@ -431,13 +429,16 @@ class DubitoWords(Words):
         ("win_rule", "Your last card", (("immediate", "wins at once"), ("contested", "may still be doubted"))),
     )
 
-    def teller(self, state: State, label: Label) -> Teller:
-        return Teller(state, label)
+    def teller(self, state: State, label: Label) -> DubitoTeller:
+        return DubitoTeller(self, state, label)
+
+    def shown_cards(self, event: GameEvent) -> Sequence[str]:
+        return card_names(sort_cards(event.cards)) if isinstance(event, OwnCardsEvent) else ()
 
     def rules(self, rules: Any, seats: int) -> list[str]:
         return [objective(seats), *rule_paragraphs(rules.engine_rules, seats), scoring()]
 
-    def sentence(self, event: Event, label: Label) -> str:
+    def sentence(self, event: GameEvent, label: Label) -> str:
         return sentence(event, label)
 
     def summarize_rules(self, rules: Any) -> str:

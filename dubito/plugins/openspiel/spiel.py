@@ -297,8 +297,9 @@ class SeatedBot(pyspiel.Bot):  # type: ignore[misc]  # pyspiel has no types
         self._player.cards = look(self._streams)  # a cloned state has separate hands
         observes = self._class.needs_events()
         for entry in course.log[self._at :]:
-            if observes and not self._left and entry.only in (None, self._seat) and isinstance(entry.what, GameEvent):
-                self._player.observe(entry.what)
+            event = entry.what if isinstance(entry.what, GameEvent) else None
+            if observes and not self._left and event and not event.silent and event.only in (None, self._seat):
+                self._player.observe(event)
             self._left = self._left or getattr(entry.what, "leaves", None) == self._seat
             self._last = entry
         self._at = len(course.log)

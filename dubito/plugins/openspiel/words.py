@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.game import Game, GameEvent
-from dubito.game.words import Label, Line, Panel, Words
+from dubito.game.words import Label, Line, Panel, Teller, Words
 from dubito.plugins.openspiel.state import DealEvent, SeenEvent, State, own_words
 from dubito.plugins.openspiel.texts import format_state_text, is_open, objective, rule_paragraphs
 
@@ -39,8 +39,8 @@ class OpenSpielWords(Words):
     def LEAD(self) -> str:  # noqa: N802
         return self._own.lead if self._own else super().LEAD
 
-    def teller(self, state: State, label: Label) -> "Teller":
-        return Teller(state, label)
+    def teller(self, state: State, label: Label) -> Teller:
+        return OpenSpielTeller(self, state, label)
 
     def rules(self, rules: Any, seats: int) -> list[str]:
         return [*rule_paragraphs(self._engine), f"Objective: {objective(self._engine)}"]
@@ -124,26 +124,21 @@ def _amount(number: float, unit: str) -> str:
     return f"{number:g} {unit}{'s' * (number != 1)}"
 
 
-class Teller:
-    """Narrates a game, including information that no seat has."""
-
-    def __init__(self, state: State, label: Label) -> None:
-        self._state, self._label = state, label
-
+class OpenSpielTeller(Teller):
     def describe_hand(self, seat: int) -> str:
-        own, label = own_words(self._state.engine), self._label
-        boards = [one for one in own.panels(self._state.state, label) if one.seat is None] if own else []
-        return "; ".join([_describe_hand(self._state, seat), *(f"{one.title.lower()}: {one.public}" for one in boards)])
+        own, label = own_words(self.state.engine), self.label
+        boards = [one for one in own.panels(self.state.state, label) if one.seat is None] if own else []
+        return "; ".join([_describe_hand(self.state, seat), *(f"{one.title.lower()}: {one.public}" for one in boards)])
 
     def describe_move(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
         """Return a line with the action. It is public if we have words for the game or nothing is hidden."""
-        engine = self._state.engine
+        engine = self.state.engine
         if own_words(engine) or is_open(engine):
-            return [Line(f"{self._label(seat)}: {output}")]
-        return [Line(f"{self._label(seat)} moves.", f"chose {output}")]
+            return [Line(f"{self.label(seat)}: {output}")]
+        return [Line(f"{self.label(seat)} moves.", f"chose {output}")]
 
     def panels(self) -> list[Panel]:
-        state, label = self._state, self._label
+        state, label = self.state, self.label
         if own := own_words(state.engine):
             return [
                 each
@@ -160,8 +155,8 @@ class Teller:
         return [*seen, _text_panel(f"The whole state{_WRITTEN}", str(state.state))]
 
     def ending(self) -> list[str]:
-        gains = ", ".join(f"{self._label(seat)} {gain:g}" for seat, gain in enumerate(self._state.state.returns()))
-        return [f"The game is over. Returns: {gains}.", f"{self._state.turns_played} moves"]
+        gains = ", ".join(f"{self.label(seat)} {gain:g}" for seat, gain in enumerate(self.state.state.returns()))
+        return [f"The game is over. Returns: {gains}.", f"{self.state.turns_played} moves"]
 
 
 def _text_panel(title: str, text: str, seat: int | None = None, under: str = "", *, is_public: bool = False) -> Panel:

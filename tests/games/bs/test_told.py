@@ -5,32 +5,33 @@ from random import Random
 
 import pytest
 
-from dubito.game.words import ME, Line, seat_label, to_second_person
+from dubito.game.events import EVERYTHING
+from dubito.game.words import ME, Line, person_sentences, seat_label, to_second_person
 from dubito.games.bs.game import GAME
 from dubito.games.bs.knowledge import BSRules
-from dubito.games.bs.words import OBJECTIVE, Teller, card_names, rule_paragraphs, sentence
+from dubito.games.bs.words import OBJECTIVE, card_names, rule_paragraphs, sentence
 from tests.games.bs.kit import deal_game, numbers_in_hand, with_hands
 
 WORDS = GAME.words
 SIGNS = ["A", "2", "3", "4", "5", "6", "7", "8", "9", "10", "J", "Q", "K"]
-HELD = re.compile(r"In hand: seat 0 (\d+), seat 1 (\d+), seat 2 (\d+), seat 3 (\d+)\.")
+TAKEN = re.compile(r"takes (\d+) card")
 
 
 def test_narration_includes_hidden_cards() -> None:
     game = with_hands([1, 2, 5], [3, 3], [6], [7, 8])
-    teller = Teller(game, seat_label)
+    teller = WORDS.teller(game, seat_label)
     lie = game.hands[0].cards[:2]
-    lines = [teller.describe_move(0, lie, game.apply(lie))]
+    lines = [teller.describe_move(0, lie, game.apply(lie, EVERYTHING))]
     for seat, output in ((1, True), (2, False), (3, False)):
-        lines.append(teller.describe_move(seat, output, game.apply(output)))
+        lines.append(teller.describe_move(seat, output, game.apply(output, EVERYTHING)))
     assert lines == [
         [Line("seat 0 plays 2 cards as aces.", "really 2 3: a lie", ["2 of spades", "3 of spades"])],
         [Line("", "seat 1 says BS")],
         [],
         [
             Line(
-                "On the pile: 1. In hand: seat 0 3, seat 1 1, seat 2 1, seat 3 2.",
-                "it was a lie, seat 0 picks up the pile, and seat 1 loses 4 to it",
+                "BS! seat 1 is right: seat 0 lied. seat 0 takes 2 cards; seat 1 begins a new pile with a card.",
+                "seat 1 loses 4 to the pile",
             )
         ],
     ]
@@ -40,15 +41,13 @@ def test_drawn_accuser_is_named() -> None:
     drawn = set()
     for seed in range(12):
         game = with_hands([0, 5], [1, 1], [2, 2], [3, 3], seed=seed)
-        teller = Teller(game, seat_label)
+        teller = WORDS.teller(game, seat_label)
         play = game.hands[0].cards[:1]
-        teller.describe_move(0, play, game.apply(play))
+        teller.describe_move(0, play, game.apply(play, EVERYTHING))
         for seat in (1, 2, 3):
-            told = teller.describe_move(seat, True, game.apply(True))
+            told = teller.describe_move(seat, True, game.apply(True, EVERYTHING))
         (loser,) = [seat for seat in (1, 2, 3) if len(numbers_in_hand(game, seat)) == 3]
-        assert told[-1].truth == (
-            f"of 3 who said BS seat {loser} is drawn: it was honest, and seat {loser} picks up the pile"
-        )
+        assert told[-1].said == f"BS! seat {loser} is wrong: seat 0 was honest. seat {loser} takes 1 card."
         drawn.add(loser)
     assert drawn == {1, 2, 3}
 
@@ -56,14 +55,15 @@ def test_drawn_accuser_is_named() -> None:
 def test_narrated_sizes_and_truth_match_the_game() -> None:
     for seed in range(10):
         game, chance = deal_game(seed, max_rounds=30), Random(seed)
-        teller = Teller(game, seat_label)
+        teller = WORDS.teller(game, seat_label)
         while not game.over:
             seat, hand = game.seat, game.hands[game.seat].cards
             asks = game.view().node == "bs"
             output = chance.random() < 0.2 if asks else chance.sample(hand, chance.randint(1, min(3, len(hand))))
-            for line in teller.describe_move(seat, output, game.apply(output)):
-                if said := HELD.search(line.said):
-                    assert list(map(int, said.groups())) == [len(hand.cards) for hand in game.hands]
+            before = len(game.pile.cards)
+            for line in teller.describe_move(seat, output, game.apply(output, EVERYTHING)):
+                if said := TAKEN.search(line.said):
+                    assert int(said[1]) == before
             *hands, pile = teller.panels()
             for seat, panel in enumerate(hands):
                 assert (panel.seat, panel.truth) == (
@@ -91,28 +91,28 @@ def test_person_is_addressed_as_you() -> None:
         "Your hand: A",
         "Your turn: play cards as aces.",
     ]
-    events = [*game.apply(game.hands[0].cards[:1])]
+    events = [*game.apply(game.hands[0].cards[:1], EVERYTHING)]
     assert WORDS.describe_view(game, 1, label)[1:] == ["Your hand: 2 5", f"{ME} played 1 card as aces. Do you say BS?"]
     assert WORDS.playable_cards(game, 1) == [1, 4]
     for _ in range(3):
-        events += game.apply(False)
-    assert [to_me(sentence(event, label)) for event in events] == [
+        events += game.apply(False, EVERYTHING)
+    assert [to_me(line) for event in events if event.only is None and (line := sentence(event, label))] == [
         "You play 1 card as aces.",
-        "On the pile: 1. In hand: you 0, Bot1 2, Bot2 1, Bot3 1.",
+        "Nobody says BS.",
         "Round 1 is over.",
         "You have no cards left and win.",
     ]
-    assert to_me(Teller(game, label).ending()[0]) == "The game is over: you win."
+    assert to_me(WORDS.teller(game, label).ending()[0]) == "The game is over: you win."
 
 
 def test_game_without_a_winner_states_the_reason() -> None:
     game = with_hands([1], [1], [2], [2], max_rounds=1)
     game.forfeit(2)
-    assert Teller(game, seat_label).ending()[0] == "The game is over because of a mistake by seat 2; nobody wins."
+    assert WORDS.teller(game, seat_label).ending()[0] == "The game is over because of a mistake by seat 2; nobody wins."
     game = with_hands([1, 1, 1], [2, 2], [3, 3], [4, 4], max_rounds=1)
     while not game.over:
         game.apply(game.hands[game.seat].cards[:1] if game.view().node == "cards" else False)
-    assert Teller(game, seat_label).ending()[0] == "The game stops after 1 round; nobody wins."
+    assert WORDS.teller(game, seat_label).ending()[0] == "The game stops after 1 round; nobody wins."
 
 
 def test_rules_text_states_the_games_cap() -> None:
@@ -146,11 +146,11 @@ def test_rules_text_states_the_games_cap() -> None:
 )
 def test_person_reads_what_an_accusation_led_to(accuser: int | None, hands: list[list[int]], said: str) -> None:
     game = with_hands(*hands)
-    teller = Teller(game, lambda seat: ME if seat == 1 else f"Bot{seat}")
-    heard = teller.describe_observed(game.apply(game.hands[0].cards[:1]))
+    events = [*game.apply(game.hands[0].cards[:1], EVERYTHING)]
     for seat in (1, 2, 3):
-        heard += teller.describe_observed(game.apply(seat == accuser))
-    assert WORDS.address_person(heard[1]) == said
+        events += game.apply(seat == accuser, EVERYTHING)
+    heard = person_sentences(WORDS, events, lambda seat: ME if seat == 1 else f"Bot{seat}", 1)
+    assert heard[1] == said
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Final, Self, cast
 
 from dubito.errors import UsageError
 from dubito.game import GameEvent, Player
-from dubito.game.events import AnswerEvent
+from dubito.game.events import EVERYTHING, AnswerEvent
 from dubito.game.log import Position, SeatLog
 from dubito.game.streams import SeatStreams
 from dubito.games.dubito.bot import NODES, FiveNodes, Listener, five_questions
@@ -217,7 +217,7 @@ class DubitoRecall(Recall):
                 self.own[0] = 1 + answer
             case ("did", "B" | "E", answer):
                 self.own[1] = 1 + answer
-            case ("cards", cards):
+            case OwnCardsEvent(cards):
                 self.fill(self.rows[-1], cards=[card + 1 for card in cards], own=self.own)
                 self.own = [0, 0]
             case CardsPlayedEvent(seat, number, n):
@@ -358,8 +358,6 @@ def _as_event(what: Any, seat: int) -> GameEvent:
     match what:
         case ("hand", cards):
             return HandDealtEvent(cards, only=seat)
-        case ("cards", cards):
-            return OwnCardsEvent(cards, only=seat)
         case ("did", node, answer):
             return AnswerEvent(node, bool(answer), only=seat)
     return cast(GameEvent, what)
@@ -476,9 +474,11 @@ class DubitoCourse(Course):
         while isinstance(output := self._output(given), Fork):
             given.append((yield output))
         cards = tuple(sorted(output.cards or ()))  # their order within a play is irrelevant
-        self.log_events(self.engine.apply(replace(output, cards=cards)))
-        if cards:
-            self.note(f"with {join_spaced(cards)}", ("cards", cards), seat)
+        events = self.engine.apply(replace(output, cards=cards), EVERYTHING)
+        self.log_events(events)
+        for own in events:
+            if isinstance(own, OwnCardsEvent):
+                self.note(f"with {join_spaced(cards)}", own, seat)
 
     def _output(self, given: Sequence[int]) -> TurnOutput | Fork:
         """Return the turn's output, or the fork to decide next."""

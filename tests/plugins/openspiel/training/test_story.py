@@ -36,7 +36,8 @@ class Told:
 
     def new(self) -> list[GameEvent]:
         log = self.state.course.log
-        events = [entry.what for entry in log[self.at :] if isinstance(entry.what, GameEvent)]
+        seen = [entry.what for entry in log[self.at :] if isinstance(entry.what, GameEvent)]
+        events = [event for event in seen if not event.silent]
         self.at = len(log)
         return events
 

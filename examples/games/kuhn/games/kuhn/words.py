@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from dubito.files import NoRules
 from dubito.game import GameEvent
-from dubito.game.words import ME, Face, Label, Line, Panel, Words
+from dubito.game.words import ME, Face, Label, Line, Panel, Teller, Words
 from games.kuhn.facts import RULES
 from games.kuhn.game import CARDS, ActEvent, KuhnState
 
@@ -21,33 +21,24 @@ def hand(game: KuhnState, seat: int) -> list[str]:
     return [CARDS[game.dealt[seat]]]
 
 
-class Teller:
-    """Tells one game to those who see both cards."""
-
-    def __init__(self, game: KuhnState, label: Label) -> None:
-        self._game, self._label = game, label
-
+class KuhnTeller(Teller):
     def describe_hand(self, seat: int) -> str:
         """What `--show-hands` shows."""
-        return f"the {CARDS[self._game.dealt[seat]]}"
-
-    def describe_move(self, seat: int, output: str, events: Sequence[GameEvent]) -> list[Line]:
-        """There is nothing hidden in an act; else it would be the second part of a Line."""
-        return [Line(sentence(event, self._label)) for event in events]
+        return f"the {CARDS[self.state.dealt[seat]]}"
 
     def panels(self) -> list[Panel]:
         """A panel for each seat, and one for the pot: what is public first, then what is not."""
-        chips = 2 + self._game.acts.count("bet")
+        chips = 2 + self.state.acts.count("bet")
         hands = [
-            Panel(self._label(seat), "one card", self.describe_hand(seat), seat, hand(self._game, seat)) for seat in (0, 1)
+            Panel(self.label(seat), "one card", self.describe_hand(seat), seat, hand(self.state, seat)) for seat in (0, 1)
         ]
         return [*hands, Panel("The pot", f"{chips} chips")]
 
     def ending(self) -> list[str]:
         """How the game ended, in a sentence."""
-        marks = self._game.ending().marks
+        marks = self.state.ending().marks
         winner = marks.index(max(marks))
-        return [f"The game is over: {self._label(winner)} wins {max(marks) - 2} of the other's chips."]
+        return [f"The game is over: {self.label(winner)} wins {max(marks) - 2} of the other's chips."]
 
 
 class KuhnWords(Words):
@@ -55,7 +46,7 @@ class KuhnWords(Words):
     FACES = {card: Face(card[0].upper(), "spades") for card in CARDS}
 
     def teller(self, state: KuhnState, label: Label) -> Teller:
-        return Teller(state, label)
+        return KuhnTeller(self, state, label)
 
     def rules(self, rules: NoRules, seats: int) -> list[str]:
         """The rules in force, a paragraph each."""

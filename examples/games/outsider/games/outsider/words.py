@@ -6,7 +6,7 @@ from games.outsider.facts import RULES
 from games.outsider.game import SEATS, EndEvent, HintEvent, State
 
 from dubito.game.speech import quoted
-from dubito.game.words import ME, Label, Line, Panel, Words
+from dubito.game.words import ME, Label, Line, Panel, Teller, Words
 
 
 def sentence(event: Any, label: Label) -> str:
@@ -18,26 +18,23 @@ def sentence(event: Any, label: Label) -> str:
     return f"The topic is {event.topic}. All seats but one are told the word."
 
 
-class Teller:
-    def __init__(self, state: State, label: Label) -> None:
-        self._state, self._label = state, label
-
+class OutsiderTeller(Teller):
     def describe_hand(self, seat: int) -> str:
-        return self._state.cards(seat, None) or "nothing: the outsider"
+        return self.state.cards(seat, None) or "nothing: the outsider"
 
     def describe_move(self, seat: int, output: str, events: list[Any]) -> list[Line]:
-        told, mover = [Line(sentence(event, self._label)) for event in events], self._label(seat)
-        if self._state.votes:  # nobody is told for whom, until all have voted
-            told.insert(0, Line(f"{mover} votes.", f"{mover} votes for {self._label(SEATS.index(output))}."))
+        told, mover = [Line(sentence(event, self.label)) for event in events], self.label(seat)
+        if self.state.votes:  # nobody is told for whom, until all have voted
+            told.insert(0, Line(f"{mover} votes.", f"{mover} votes for {self.label(SEATS.index(output))}."))
         return told
 
     def panels(self) -> list[Panel]:
-        hints = [*map(quoted, self._state.said), *[""] * self._state.seats][: self._state.seats]
-        return [Panel(self._label(seat), hint, self.describe_hand(seat), seat) for seat, hint in enumerate(hints)]
+        hints = [*map(quoted, self.state.said), *[""] * self.state.seats][: self.state.seats]
+        return [Panel(self.label(seat), hint, self.describe_hand(seat), seat) for seat, hint in enumerate(hints)]
 
     def ending(self) -> list[str]:
-        won = self._state.ending().marks[self._state.outsider]
-        return [f"{self._label(self._state.outsider)} {'wins, not found.' if won else 'is found: all others win.'}"]
+        won = self.state.ending().marks[self.state.outsider]
+        return [f"{self.label(self.state.outsider)} {'wins, not found.' if won else 'is found: all others win.'}"]
 
 
 class OutsiderWords(Words):
@@ -53,7 +50,7 @@ class OutsiderWords(Words):
     }
 
     def teller(self, state: State, label: Label) -> Teller:
-        return Teller(state, label)
+        return OutsiderTeller(self, state, label)
 
     def rules(self, rules: Any, seats: int) -> list[str]:
         return [RULES]

@@ -4,7 +4,7 @@ from typing import Any
 
 from games.cups.game import CallEvent, RolledEvent, State, TurnEvent
 
-from dubito.game.words import ME, Label, Line, Panel, Words
+from dubito.game.words import ME, Label, Line, Panel, Teller, Words
 
 
 def sentence(event: Any, label: Label) -> str:
@@ -15,34 +15,29 @@ def sentence(event: Any, label: Label) -> str:
     return f"{label(event.seat)} moves." if isinstance(event, TurnEvent) else "Two dice are under each cup."
 
 
-class Teller:
-    """Narrates one game to people who see all dice."""
-
-    def __init__(self, state: State, label: Label) -> None:
-        self._state, self._label = state, label
-
+class CupsTeller(Teller):
     def describe_hand(self, seat: int) -> str:
-        return str(self._state.dice[seat])
+        return str(self.state.dice[seat])
 
     def describe_move(self, seat: int, output: str, events: Any) -> list[Line]:
-        return [Line(sentence(events[0], self._label), f"{output}: {self._state.dice[seat]}")]
+        return [Line(sentence(events[0], self.label), f"{output}: {self.state.dice[seat]}")]
 
     def panels(self) -> list[Panel]:
-        seats = range(len(self._state.dice))
-        return [Panel(self._label(seat), "two dice", self.describe_hand(seat), seat) for seat in seats]
+        seats = range(len(self.state.dice))
+        return [Panel(self.label(seat), "two dice", self.describe_hand(seat), seat) for seat in seats]
 
     def ending(self) -> list[str]:
-        marks = self._state.ending().marks
+        marks = self.state.ending().marks
         if not any(marks):
             return ["Nobody has called."]
-        return [f"{' and '.join(self._label(seat) for seat, mark in enumerate(marks) if mark)} wins."]
+        return [f"{' and '.join(self.label(seat) for seat, mark in enumerate(marks) if mark)} wins."]
 
 
 class CupsWords(Words):
     SECOND_PERSON = {f"{ME} moves": "You move", f"{ME} rolls": "You roll", f"{ME} calls": "You call", ME: "you"}
 
     def teller(self, state: State, label: Label) -> Teller:
-        return Teller(state, label)
+        return CupsTeller(self, state, label)
 
     def sentence(self, event: Any, label: Label) -> str:
         return sentence(event, label)
