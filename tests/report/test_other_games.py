@@ -72,7 +72,7 @@ def test_story_of_bs_has_only_public_information() -> None:
     for word in ("really", "a lie", "says BS"):
         assert word in truth
         assert word not in public.replace("Nobody says BS", "")
-    for word in ("plays", "BS! ", "was honest", " lied."):
+    for word in ("plays", "BS! ", "was honest"):
         assert word in public
 
 
