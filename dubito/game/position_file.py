@@ -43,10 +43,11 @@ def load_position(game: Game, text: str) -> Position[Any]:
 
     The only check of the content is that the game can compute its facts. Raises UsageError if the text is malformed.
     """
+    known = f"{game.folder} position {_VERSION}"
     try:
         file = _File.model_validate_json(text)
         if file.format != _format(game):
-            refuse_other_format(text, _format(game), "this position")
+            refuse_other_format(text, known, "this position")
             raise UsageError(f"format: it is {one_line(file.format, 60)!r}, not {_format(game)!r}")
         rules, node = game.rules(**file.rules), game.node(file.node).name
         if file.seat >= game.seats[1]:
@@ -54,7 +55,7 @@ def load_position(game: Game, text: str) -> Position[Any]:
         log = SeatLog(file.seat, [_parse_event(game, place, each) for place, each in enumerate(file.log)])
         return _check(game, Position(rules, node, log))
     except ValidationError as error:
-        refuse_other_format(text, _format(game), "this position")
+        refuse_other_format(text, known, "this position")
         why = describe_fault(error)
     except UsageError as error:
         why = str(error).removeprefix(_REFUSED)
@@ -65,7 +66,7 @@ _REFUSED: Final = "this is not a position: "
 
 
 def _format(game: Game) -> str:
-    return f"{game.folder} position {_VERSION}"
+    return f"{game.name} position {_VERSION}"
 
 
 def _parse_event(game: Game, place: int, fields: Mapping[str, Any]) -> GameEvent:

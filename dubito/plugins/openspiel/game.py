@@ -10,7 +10,7 @@ from dubito.errors import UsageError, one_line
 from dubito.game import Choice, Family, Game, GameEvent, Measure, Node, Player, Results, Shares, house_contenders
 from dubito.plugins.openspiel.bot import OpenSpielBot
 from dubito.plugins.openspiel.engine import canonical_name, engine_version, load, members, return_range
-from dubito.plugins.openspiel.state import GAME_COUNTS, NODE, SEAT_COUNTS, State, View, all_names, return_units
+from dubito.plugins.openspiel.state import EVENTS, GAME_COUNTS, NODE, SEAT_COUNTS, State, View, all_names, return_units
 from dubito.plugins.openspiel.texts import engine_title
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class OpenSpielGame(Game["NoRules", State, GameEvent]):
     family = NAME
     base = OpenSpielBot
     fallback = "UniformRandom"
+    events = EVENTS
     demo = {"games": 60, "bots": ["UniformRandom", "FirstLegal"], "contenders": house_contenders("random", "random")}
 
     def __init__(self, engine: Any) -> None:
@@ -85,7 +86,7 @@ class OpenSpielGame(Game["NoRules", State, GameEvent]):
     def facts(self) -> "OpenSpielFacts":
         from dubito.plugins.openspiel.facts import OpenSpielFacts
 
-        return OpenSpielFacts(self, self.engine)
+        return OpenSpielFacts(self.engine)
 
     @property
     def workshop(self) -> "OpenSpielWorkshop":

@@ -4,7 +4,7 @@ Chance draws come from the stream that dealt the game. The engine applies the ru
 are asked in turn, and no seat sees a move until all are made (O3).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from random import Random
@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from dubito.errors import IllegalOutput, RunStopped, describe_value, one_line
 from dubito.game import Ending, GameEvent
-from dubito.game.events import ANNOUNCED
+from dubito.game.events import ANNOUNCED, NOBODY
 from dubito.game.streams import SeatStreams
 from dubito.plugins.openspiel.engine import return_range
 from dubito.plugins.openspiel.known_games import OwnWords, find_words
@@ -159,6 +159,30 @@ class SeenEvent(GameEvent):
     only: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SightEvent(GameEvent):
+    """What the seat to move sees. `entries` are those that it has not received yet."""
+
+    silent = True
+
+    entries: tuple[Entry, ...]
+    hand: str | None  # what the seat holds and sees, in our words; None if the game has none
+    sees: str  # the same in the engine's notation
+    legal: tuple[str, ...]  # actions by name
+    only: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepEvent(GameEvent):
+    """A step in the engine's numbers, by a seat, by chance, or by all seats at once. No seat sees it."""
+
+    silent = True
+
+    action: int | tuple[int, ...]
+    only: int | None = NOBODY
+
+
+EVENTS: Final = (DealEvent, SeenEvent, SightEvent, StepEvent)
 NODE: Final = "act"
 GAME_COUNTS: Final = ("moves",)
 SEAT_COUNTS: Final = ("moves", "units")  # the second is the return, in units above the lowest possible
@@ -219,7 +243,7 @@ class State:
 
     @property
     def start(self) -> Sequence[GameEvent]:
-        return [DealEvent(len(self.moves))]
+        return [DealEvent(len(self.moves)), *self._log_events(0)]
 
     def view(self) -> "View":
         if self._view is None:
@@ -235,7 +259,7 @@ class State:
         if why := view.why_illegal(output):
             raise IllegalOutput(why)
         action = next(action for action, name in view.names.items() if name == output)
-        seat, self._view = self.seat, None
+        seat, self._view, before = self.seat, None, len(self.steps)
         self.turns_played += 1
         self.moves[seat] += 1
         if not self.state.is_simultaneous_node():
@@ -245,7 +269,9 @@ class State:
             if len(self._at_once) == len(self._movers()):
                 self._step([self._at_once.get(seat, 0) for seat in range(len(self.moves))])
                 self._at_once = {}
-        return self._announce() if announce else ()
+        if announce <= ANNOUNCED:
+            return self._announce() if announce else ()
+        return [*self._announce(), *self._log_events(before)]
 
     def take_step(self, step: Step) -> Sequence[GameEvent]:
         apply_step(self.state, step)
@@ -307,13 +333,23 @@ class State:
                 return action
         return outcomes[-1][0]
 
+    def _log_events(self, before: int) -> Iterator[GameEvent]:
+        """Yield the silent events: steps after the first ones, and what the seat to move sees."""
+        for step in self.steps[before:]:
+            yield StepEvent(step if isinstance(step, int) else tuple(step))
+        if not (self.over or self.state.is_chance_node()):
+            yield View(self, self.seat).sight
+
+    def unreported(self, seat: int) -> tuple[Entry, ...]:
+        """Return what a seat has observed since its last event."""
+        return tuple(self.history(seat)[self._told[seat] :])
+
     def _announce(self) -> list[GameEvent]:
         events: list[GameEvent] = []
         for seat in range(len(self.moves)):
-            entries = self.history(seat)
-            if new := tuple(entries[self._told[seat] :]):
+            if new := self.unreported(seat):
                 events.append(SeenEvent(new, only=seat))
-                self._told[seat] = len(entries)
+                self._told[seat] += len(new)
         return events
 
 
@@ -359,6 +395,11 @@ class View:
     @property
     def history(self) -> list[Entry]:
         return self._state.history(self.seat)
+
+    @property
+    def sight(self) -> SightEvent:
+        unreported, legal = self._state.unreported(self.seat), tuple(self.names.values())
+        return SightEvent(unreported, self.hand, self.sees.strip("\n"), legal, only=self.seat)
 
     @property
     def tensor(self) -> list[float]:

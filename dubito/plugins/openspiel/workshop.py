@@ -5,9 +5,11 @@ from random import Random
 from typing import Any, Final
 
 from dubito.errors import IllegalOutput
+from dubito.files import NoRules
 from dubito.game import Game, GameEvent
+from dubito.game.log import Position
 from dubito.game.workshop import Workshop
-from dubito.plugins.openspiel.facts import NodeName, Position, build_position
+from dubito.plugins.openspiel.facts import Knowledge, build_position
 from dubito.plugins.openspiel.state import State, View
 from dubito.plugins.openspiel.worlds import sample_steps
 
@@ -34,9 +36,9 @@ class OpenSpielWorkshop(Workshop):
         facts = [("rule_text",), ("objective",), ("seat",), ("hand", "state"), ("legal",), ("history",)]
         self.IMPORTANT = {node.name: facts for node in game.nodes}
 
-    def world_pairs(self) -> Iterator[tuple[Position, Position]]:
+    def world_pairs(self) -> Iterator[tuple[Position[NoRules], Position[NoRules]]]:
         """Yield positions from random games, each with one from another world that looks the same to the seat."""
-        engine, name = self.engine, self.game.name
+        engine = self.engine
         for number in range(_GAMES):
             rng = Random(number)
             state = State(engine, rng)
@@ -44,23 +46,21 @@ class OpenSpielWorkshop(Workshop):
                 if state.seat == state.first_to_move:
                     other = sample_steps(engine, state.steps, state.seat, rng)
                     if other is not None:
-                        yield (
-                            build_position(name, state.view()),
-                            build_position(name, State.after_steps(engine, other).view()),
-                        )
-                state.apply(rng.choice([*state.view().names.values()]), announce=False)
+                        yield build_position(state.view()), build_position(State.after_steps(engine, other).view())
+                state.apply(rng.choice([*state.view().names.values()]), 0)
 
-    def check(self, position: Position, answer: Any) -> None:
+    def check(self, position: Position[NoRules], answer: Any) -> None:
         """Raise IllegalOutput for an illegal answer, which can be an action or the probabilities of all actions."""
         chosen = [name for name, share in answer.items() if share] if isinstance(answer, dict) else [answer]
-        wrong = [name for name in chosen if name not in position.legal]
+        legal = position.known(Knowledge).sight.legal
+        wrong = [name for name in chosen if name not in legal]
         if wrong:
-            raise IllegalOutput(f"an action here is one of {', '.join(position.legal)}, not {wrong[0]}")
+            raise IllegalOutput(f"an action here is one of {', '.join(legal)}, not {wrong[0]}")
 
     def events_at(self, steps: Sequence[int], seat: int) -> list[GameEvent]:
         """Return what a seat has observed after these steps, move by move."""
         game = State.after_steps(self.engine, [])
-        events: list[GameEvent] = [*game.start]
+        events: list[GameEvent] = [event for event in game.start if not event.silent]
         for step in steps:
             events += [event for event in game.take_step(step) if event.only in (None, seat)]
         return events
@@ -68,5 +68,5 @@ class OpenSpielWorkshop(Workshop):
     def view_at(self, steps: Sequence[int]) -> View:
         return State.after_steps(self.engine, steps).view()
 
-    def position_at(self, steps: Sequence[int], node: NodeName) -> Position:
-        return build_position(self.game.name, self.view_at(steps), node)
+    def position_at(self, steps: Sequence[int], node: str) -> Position[NoRules]:
+        return build_position(self.view_at(steps), node)

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, TextIO
 
 from dubito.errors import UsageError
 from dubito.game import Seating, make_player
+from dubito.game.log import Log
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant
 from dubito.plugins.openspiel.state import State
@@ -72,7 +73,8 @@ def answer_lines(entrant: Entrant, services: object | None, table: MatchSeat, li
         raise UsageError(f"this bot cannot play {table.game}, which has simultaneous moves")
     histories, streams = ConsistentHistories(engine, table.seat), DealStreams(table.seed, 0).seat(table.seat)
     game = State.after_steps(engine, [])
-    seating = Seating(table.seat, table.number, 0, streams, lambda _: game.cards(table.seat, streams), services)
+    log, look = Log(), lambda _: game.cards(table.seat, streams)
+    seating = Seating(table.seat, table.number, 0, streams, look, services, log=log.of(table.seat))
     player: Any = make_player(entrant.bot, seating, entrant.settings)
     for line in lines:
         if line.startswith("end of game"):
@@ -81,6 +83,7 @@ def answer_lines(entrant: Entrant, services: object | None, table: MatchSeat, li
             game = State.after_steps(engine, histories.sample_history())
             view = game.view()
             player.cards = game.cards(table.seat, streams)
+            log.add([view.sight])
             answer = player.play(view)
             action = next(action for action, name in view.names.items() if name == answer)
             histories.record_action(action)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, Final, NamedTuple, Protocol, cast
+from typing import Any, Final, NamedTuple, Protocol
 
 from dubito.errors import IllegalOutput, UsageError
 from dubito.game import Game, GameEvent, Seating, make_player
@@ -16,7 +16,6 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant
 from dubito.plugins.openspiel.course import CHANCE, TERMINAL, Course
 from dubito.plugins.openspiel.courses import load_courses
-from dubito.plugins.openspiel.facts import NodeName
 from dubito.plugins.openspiel.game import OpenSpielGame
 from dubito.plugins.openspiel.policy.tree import InfoState
 
@@ -108,11 +107,11 @@ class _OfOpenSpiel:
         return (self.game if draws else self._openspiel.ask_policies([state.history for state in states])), draws
 
     def position(self, game: Game, state: InfoState) -> Any:
-        return self._workshop.position_at(state.history, cast(NodeName, game.nodes[0].name))
+        return self._workshop.position_at(state.history, game.nodes[0].name)
 
     def seat_view(self, state: InfoState) -> SeatView:
-        position = self._workshop.position_at(state.history, "act")
-        return SeatView(position.hand or "", [entry.text for entry in position.history])
+        view = self.situation(state)
+        return SeatView(view.hand or "", [entry.text for entry in view.history])
 
     def situation(self, state: InfoState) -> Any:
         return self._workshop.view_at(state.history)

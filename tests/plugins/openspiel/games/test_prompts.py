@@ -1,15 +1,17 @@
 """Prompts for OpenSpiel's games reveal nothing hidden, and are the same from a file."""
 
 from itertools import islice
-from typing import Any
 
 import pytest
 
 from dubito.errors import UsageError
 from dubito.game.find import find_bots, find_game
+from dubito.game.log import Position
+from dubito.game.position_file import dump_position, load_position
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
 from dubito.llm.prompts import load_prompt, prompt_names
+from dubito.plugins.openspiel.facts import build_position
 from tests.cli.kit import REPO
 from tests.games.kit import OPENSPIEL
 from tests.plugins.openspiel.games.golden import GOLDEN, PROMPTS, golden, rendered
@@ -32,14 +34,21 @@ def test_indistinguishable_worlds_give_the_same_prompt(name: str) -> None:
 
 
 def test_a_position_of_another_game_is_refused() -> None:
-    one: Any
-    other: Any
-    one, other = (find_game(f"openspiel:{name}", REPO).facts for name in ("kuhn_poker", "leduc_poker"))
-    with pytest.raises(UsageError, match="it is openspiel:kuhn_poker, not openspiel:leduc_poker"):
-        other.from_json(one.to_json(one.example_position("act")))
-    text = one.to_json(one.example_position("act"))
-    with pytest.raises(UsageError, match="seat: openspiel:kuhn_poker has 2"):
-        one.from_json(text.replace('"seat": 1', '"seat": 2'))
+    one, other = (find_game(f"openspiel:{name}", REPO) for name in ("kuhn_poker", "leduc_poker"))
+    text = dump_position(one, one.facts.example_position("act"))
+    with pytest.raises(UsageError, match="it is 'openspiel:kuhn_poker position 2', not 'openspiel:leduc_poker pos"):
+        load_position(other, text)
+    with pytest.raises(UsageError, match="seat: seats are 0 to 1"):
+        load_position(one, text.replace('"seat": 1', '"seat": 2'))
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_a_position_is_read_as_it_was_written(name: str) -> None:
+    game = find_game(f"openspiel:{name}", REPO)
+    position = game.facts.example_position("act")
+    read = load_position(game, dump_position(game, position))
+    assert read == position
+    assert game.facts.facts(read) == game.facts.facts(position)
 
 
 @pytest.mark.parametrize("name", ["leduc_poker", "phantom_ttt", "dark_chess"])
@@ -50,12 +59,13 @@ def test_history_only_grows(name: str) -> None:
     bot = registry.find("UniformRandom").cls
     streams = DealStreams(5, 0)
     table = Table(game.deal(game.rules(), 2, streams.deck()), [Entrant("one", bot), Entrant("two", bot)], streams)
-    facts: Any = game.facts
-    notebooks = [facts.Notebook(seat, game.rules()) for seat in (0, 1)]
+    log = table.keep_log()
     told: dict[int, tuple[str, ...]] = {}
     while not table.state.over and table.state.turns_played < 40:
         seat, view = table.state.seat, table.state.view()
-        said = prompt.render(notebooks[seat].position(view.node, view, table.state.cards(seat, streams.seat(seat))))
+        position = Position(game.rules(), view.node, log.of(seat))
+        assert game.facts.facts(position) == game.facts.facts(build_position(view))
+        said = prompt.render(position)
         before = told.get(seat, ())
         assert said.history[: len(before)] == before
         told[seat] = said.history
