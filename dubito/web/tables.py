@@ -9,7 +9,7 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -94,25 +94,7 @@ def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, said: lis
     sees = words.describe_view(state, sitting.me, sitting.label) if sitting.is_asked else []
     seats = {panel.seat: panel for panel in panels if panel.seat is not None}
     known = [seats.get(seat, Panel("", "", "", seat)) for seat in range(len(sitting.setup.players))]
-
-    def public(panel: Panel) -> Shown:
-        return sitting.address_person(panel.public), [] if panel.truth else list_faces(words, panel.cards)
-
-    def truth(panel: Panel) -> Shown:
-        return sitting.address_person(panel.truth), list_faces(words, panel.cards) if panel.truth else []
-
-    boards = [
-        Board(
-            sitting.address_person(one.title),
-            shown,
-            one.backs if shown[1] == [] else 0,
-            [_show_play(words, play, is_known=state.over) for play in one.plays],
-        )
-        for one in panels
-        if one.seat is None
-        for shown in (public(one), *([truth(one)] if state.over and one.truth else []))
-        if shown[0] or shown[1] or one.plays
-    ]
+    boards = [*_boards(sitting, panels)]
     won = winners_of_ending(sitting.game.results, state.ending()) if state.over else []
     lost = [state.over and not (one.badge or seat in won) for seat, one in enumerate(known)]
     ends = ["lost" if has_lost else "won" * state.over for has_lost in lost]
@@ -124,17 +106,37 @@ def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, said: lis
         mover=moment.seat if moment else None,
         said=said,
         speech=words.speech(moment.output, public_events) if moment else "",
-        seats=[*map(public, known)],
+        seats=[_show_public(sitting, one) for one in known],
         badges=[one.badge or end for one, end in zip(known, ends, strict=True)],
         lost=lost,
         backs=[0 if state.over else one.backs for one in known],
         boards=boards,
-        truth=[*map(truth, known)] if state.over else [],
+        truth=[_show_truth(sitting, one) for one in known] if state.over else [],
         hand=hand,
         sees=[line for line in sees if not (hand and line.startswith(drawn)) and line not in there],
         to_move=None if state.over else state.seat,
         question=_question(sitting) if sitting.is_asked else None,
     )
+
+
+def _show_public(sitting: Sitting, panel: Panel) -> Shown:
+    return sitting.address_person(panel.public), [] if panel.truth else list_faces(sitting.words, panel.cards)
+
+
+def _show_truth(sitting: Sitting, panel: Panel) -> Shown:
+    return sitting.address_person(panel.truth), list_faces(sitting.words, panel.cards) if panel.truth else []
+
+
+def _boards(sitting: Sitting, panels: Sequence[Panel]) -> Iterator[Board]:
+    """Yield the panels without a seat. Their truth follows when the game is over."""
+    over = sitting.state.over
+    for one in panels:
+        if one.seat is not None:
+            continue
+        plays = [_show_play(sitting.words, play, is_known=over) for play in one.plays]
+        for shown in (_show_public(sitting, one), *([_show_truth(sitting, one)] if over and one.truth else [])):
+            if shown[0] or shown[1] or plays:
+                yield Board(sitting.address_person(one.title), shown, 0 if shown[1] else one.backs, plays)
 
 
 def _show_play(words: Words, play: Play, is_known: bool) -> ShownPlay:

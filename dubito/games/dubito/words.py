@@ -343,7 +343,7 @@ _CARDS: Final = {
 
 _RANKS: Final = ("", "first", "second", "third", "fourth", "fifth", "sixth")
 _TIPS: Final = {
-    "open": "You open the round. Play one to three cards face down and say a number. Nobody sees whether it is true.",
+    "open": "You open the round. Play one to three cards face down and say a number. The others cannot check it.",
     "lie": "This would be a bluff. It costs nothing until somebody doubts it: then you take the whole pile.",
 }
 
@@ -470,7 +470,7 @@ class DubitoWords(Words):
             believed = f"{who} says {said}. Do you believe it?"
             tips["doubt"] = f"{believed} If you doubt and it is a lie, {who} takes the pile. If not, you do."
         elif not opens:
-            wanted = "Nobody can doubt now: pick one to three cards."
+            wanted = "You cannot doubt now: pick one to three cards."
         cards = sort_cards(state.hands[seat].cards)
         return Question("play", "play", wanted, cards, claims=claims, most=MAX_PLAY, others=others, tips=tips)
 

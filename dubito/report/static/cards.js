@@ -1,4 +1,4 @@
-// Draws cards, dice and tools in reports and at the table. A game defines signs and icons; Dubito's cards only have numbers.
+// Draws cards, dice and tools in reports and at the table. A game defines signs and icons.
 "use strict";
 window.dubitoCards = (() => {
   const SVG = "http://www.w3.org/2000/svg";
@@ -152,11 +152,6 @@ window.dubitoCards = (() => {
     return card;
   }
 
-  // Draws a card that has only a number, or a joker.
-  function draw(sign, name, tag = "span") {
-    return face([name, sign, "pip"], tag);
-  }
-
   // Draws the back of a card. All backs share one drawing, because a table has dozens.
   function back() {
     let lattice = "";
@@ -199,7 +194,7 @@ window.dubitoCards = (() => {
     return lead ? [`${lead} `, list] : [list];
   }
 
-  return { draw, face, back, fan, drawnIn };
+  return { face, back, fan, drawnIn };
 })();
 for (const place of document.querySelectorAll("[data-cards]")) {
   place.append(...JSON.parse(place.dataset.cards).map((one) => window.dubitoCards.face(one)));

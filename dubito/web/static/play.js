@@ -177,7 +177,9 @@ class Chooser {
     this.play.textContent = cards.length ? `Play ${what}` : "Play";
     const isLie = Boolean(claim) && cards.some((card) => !claim.honest.includes(card));
     const verdict = ["This would be ", make("b", "", isLie ? `a ${flow.game.lie}` : "honest"), "."];
-    this.hint.replaceChildren(...(!cards.length ? [kind === "play" ? wanted : "Pick one or more cards."] : claim ? verdict : []));
+    this.hint.replaceChildren(
+      ...(!cards.length ? [kind === "play" ? wanted : "Pick one or more cards."] : claim ? verdict : []),
+    );
     const other = Object.keys(tips).find((name) => name !== "lie");
     const about = isLie && tips.lie ? "lie" : other;
     tip(about, tips[about]);
