@@ -98,15 +98,14 @@ class LiveGame(GameSource):
             whole = story_of_game(session_of_outputs(live.game, state, outputs, live.label), names)
             if self._asked is not None:
                 asked = self._asked.describe_game(live.number or 0, whole, self._texts, len(whole["turns"]) + 1)
-        final = (
-            page_title("The game", names, winners_of_ending(live.game.results, state.ending())) if state.over else None
-        )
+        won = winners_of_ending(live.game.results, state.ending()) if state.over else None
+        final = None if won is None else page_title("The game", names, won)
         over = state.over or trouble is not None
         thinks = not over and self._thinks == state.seat
         moves_now = {"to_move": None if over else state.seat, "thinks": thinks, "words": self._words if thinks else ""}
         warnings = [*self._faults, *([trouble] if trouble else [])]
         about = game_in_short(live.game, live.rules, live.deal, live.seed)
-        framed = _page_fields(names, final, about, over, warnings) | {"kinds": live.kinds}
+        framed = _page_fields(names, final, about, over, warnings) | {"kinds": live.kinds, "winners": won}
         return whole | asked | framed | moves_now
 
 

@@ -90,6 +90,7 @@ def test_reasons_appear_before_the_game_ends(chrome: Chrome, home: Path) -> None
         chrome.until("document.title.includes('The game: nobody wins')")
         chrome.until(SHOWS.format("turn 4 of 4"))
         assert "The game stops after 4 turns" in chrome.text("#said")
+        assert chrome.text("#seats").count("did not win") == 3
         assert chrome.run("window.stays && document.documentElement.scrollWidth") <= 390
         chrome.key("h")
         assert chrome.run("document.querySelectorAll('#seats .card').length") == 0

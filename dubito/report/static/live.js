@@ -60,7 +60,7 @@ window.DUBITO_FOLLOW = (viewer) => {
     for (const [key, first] of Object.entries(had)) {
       (key === "shared" ? shared : game[key]).splice(first, Infinity, ...news[key]);
     }
-    for (const key of ["ending", "over", "to_move", "thinks", "words", "warnings", "final"]) {
+    for (const key of ["ending", "winners", "over", "to_move", "thinks", "words", "warnings", "final"]) {
       game[key] = news[key];
     }
     if (looks() === before) return;
