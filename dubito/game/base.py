@@ -7,7 +7,7 @@ subclass of `Player`.
 `Results` lists what a game counts and which counts are rated; stats/ranking.py computes the results of a run.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
@@ -347,7 +347,7 @@ class LieMark(NamedTuple):
     called: bool = False  # whether the move calls a play a lie
 
 
-class BaseGame(ABC, Generic[R, S, E]):
+class BaseGame(Generic[R, S, E]):
     """What the harness needs to know about a game to play it with bots. Games subclass `dubito.game.Game`."""
 
     name: str

@@ -186,12 +186,12 @@ def _load_game(package: GamePackage, working_directory: Path, flawed: bool = Fal
     shown = one_line(str(file))
     if not isinstance(game, Game | Family):
         raise UsageError(f"{shown} does not define a game; add `GAME = MyGame()` with a subclass of dubito.game.Game")
-    if game.name != package.name:
-        named = f"its entry point, {package.name}" if package.distribution else "its folder"
-        raise UsageError(f"{shown}: the game is named {game.name!r}; it must be named after {named}")
     if isinstance(game, Game) and not flawed and not package.is_own:
         for flaw in find_definition_flaws(game):
             raise UsageError(f"{shown}: {flaw}")
+    if (name := getattr(game, "name", None)) != package.name:
+        named = f"its entry point, {package.name}" if package.distribution else "its folder"
+        raise UsageError(f"{shown}: the game is named {name!r}; it must be named after {named}")
     return game
 
 

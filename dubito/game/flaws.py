@@ -5,14 +5,37 @@ of them.
 """
 
 from collections.abc import Collection, Iterator
-from typing import Any, get_args
+from inspect import get_annotations
+from typing import Any, Final, get_args
 
-from dubito.errors import one_line
+from dubito.errors import find_similar, join_names, one_line
 from dubito.game import Answer, Ending, Game, LineupKind, Node, Player, Results, Text
+
+_REQUIRED: Final = ("name", "summary", "seats", "fallback", "nodes", "results", "deal", "deal_to_json")
+
+
+def find_unknown_parts(part: type, base: type) -> Iterator[str]:
+    """Yield the public names that a subclass defines and its base class does not know, which are often misspelt."""
+    known = {name for cls in base.__mro__ for name in (*vars(cls), *get_annotations(cls)) if not name.startswith("_")}
+    for cls in part.__mro__[: part.__mro__.index(base)]:
+        for name in vars(cls):
+            if not name.startswith("_") and name not in known:
+                meant = find_similar(name, known)
+                hint = f"did you mean `{meant}`?" if meant else "begin the names of your own parts with an underscore"
+                yield f"{cls.__name__} defines `{one_line(name, 60)}`, which is not a part of {base.__name__}; {hint}"
+
+
+def _is_abstract(game: Game, name: str) -> bool:
+    return bool(getattr(getattr(game, name), "__isabstractmethod__", False)) if hasattr(game, name) else True
 
 
 def find_definition_flaws(game: Game) -> Iterator[str]:
     """Yield the flaws in a game's definition."""
+    yield from find_unknown_parts(type(game), Game)
+    missing = [name for name in _REQUIRED if _is_abstract(game, name)]
+    if missing:
+        yield f"{type(game).__name__} does not define {join_names(missing)}"
+        return
     if not (isinstance(game.summary, str) and game.summary and len(game.summary.splitlines()) == 1):
         yield "summary must be one line that describes the game"
     least, most = game.seats if isinstance(game.seats, tuple) and len(game.seats) == 2 else (0, 0)

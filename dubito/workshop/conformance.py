@@ -21,11 +21,12 @@ from traceback import extract_tb
 from typing import Any, Final, NamedTuple
 
 from dubito.errors import BotError, DubitoError, IllegalOutput, UsageError, one_line
-from dubito.game import Choice, Game, GameEvent, Player, Text
+from dubito.game import Choice, Facts, Game, GameEvent, Player, Text
 from dubito.game.events import EVERYTHING, NOBODY
-from dubito.game.flaws import find_ending_flaws, find_position_flaws
+from dubito.game.flaws import find_ending_flaws, find_position_flaws, find_unknown_parts
 from dubito.game.packages import games_path
 from dubito.game.record import Records, require_whole_game
+from dubito.game.words import Words
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.show.session import Session, session_of_record, table_moves
 from dubito.stats.tally import build_outcome, unpack_outcome
@@ -33,7 +34,7 @@ from dubito.workshop.caps import check_caps
 from dubito.workshop.hangs import CallHangs, watch_for_hangs
 from dubito.workshop.leaks import check_leaks, check_stale_cards
 from dubito.workshop.legal_checks import check_lists, check_prompt_lists, check_shapes
-from dubito.workshop.plain_data import find_line
+from dubito.workshop.plain_data import find_file, find_line
 from dubito.workshop.recordings import Origin, dump_recorded, load_recorded, record_positions
 from dubito.workshop.refusals import check_refusals
 from dubito.workshop.sharing import check_handed_out, check_shared_data
@@ -59,6 +60,8 @@ def find_flaws(subject: Subject, more: Sequence[Probe] = (), quick: bool = False
     later = (*_LATER_PROBES, *more)
     return run_probes(
         subject,
+        (_check_parts,),
+        (_check_deals,),
         (check_shared_data,),
         (check_shapes,),
         _FIRST_PROBES,
@@ -107,6 +110,34 @@ def _describe_exception(subject: Subject, error: Exception) -> Flaw:
     if not own:
         return Flaw(subject.main, f"its return values are unusable: {what}")
     return Flaw(subject.shown(own[-1].filename), f"{own[-1].name} raises {what} (line {own[-1].lineno})")
+
+
+def _check_parts(subject: Subject) -> Iterator[Flaw]:
+    """Check that the game's words and facts consist of known parts, and that no fact is missing."""
+    words = subject.game.words
+    for flaw in find_unknown_parts(type(words), Words):
+        yield Flaw(find_file(subject, words, subject.file("words.py")), flaw)
+    if subject.game.has_facts:
+        yield from _check_facts_parts(subject, subject.game.facts)
+
+
+def _check_facts_parts(subject: Subject, facts: Facts) -> Iterator[Flaw]:
+    file = find_file(subject, facts, subject.file("facts.py"))
+    if Facts in type(facts).__mro__:
+        for flaw in find_unknown_parts(type(facts), Facts):
+            yield Flaw(file, flaw)
+    for name in ("facts", "steady_facts", "example_position"):
+        if not callable(getattr(facts, name, None)):
+            yield Flaw(file, f"it does not define {name}()")
+
+
+def _check_deals(subject: Subject) -> Iterator[Flaw]:
+    """Check that equal streams deal equal games, since everything else depends on it."""
+    for deal, seats in subject.deals:
+        one, other = (_to_json(subject.game.deal_to_json(subject.state(deal, seats))) for _ in range(2))
+        if one != other:
+            yield Flaw(subject.main, "deal returns a different game for the same stream; only draw from `chance`")
+            return
 
 
 def _check_bots(subject: Subject) -> Iterator[Flaw]:
@@ -158,7 +189,7 @@ def _check_repeatable(subject: Subject) -> Iterator[Flaw]:
 def _check_first_question(subject: Subject) -> Iterator[Flaw]:
     if subject.game.has_facts:
         for flaw in find_position_flaws(subject.game.facts.example_position(subject.game.nodes[0].name)):
-            yield Flaw(subject.file("facts.py"), flaw)
+            yield Flaw(find_file(subject, subject.game.facts, subject.file("facts.py")), flaw)
 
 
 def _check_whole_games(subject: Subject) -> Iterator[Flaw]:
@@ -237,9 +268,6 @@ def _check_json(subject: Subject) -> Iterator[Flaw]:
             yield Flaw(
                 subject.main, "deal_to_json returns a value that JSON does not support; use lists, numbers and strings"
             )
-            return
-        if dealt != _to_json(game.deal_to_json(again)):
-            yield Flaw(subject.main, "deal returns a different game for the same stream; only draw from `chance`")
             return
         for output in subject.outputs[deal, seats]:
             as_json = _to_json(game.output_to_json(output))
@@ -373,9 +401,10 @@ def _winners(subject: Subject, deal: int, seats: int) -> Iterator[_End]:
 
 def _check_examples(subject: Subject) -> Iterator[Flaw]:
     """Check the facts of example positions, and positions in files."""
-    game, file = subject.game, subject.file("facts.py")
+    game = subject.game
     if not game.has_facts:
         return
+    file = find_file(subject, game.facts, subject.file("facts.py"))
     keys = dict[str, set[str]]()
     for node in game.nodes:
         position = game.facts.example_position(node.name)
@@ -405,9 +434,10 @@ def _check_examples(subject: Subject) -> Iterator[Flaw]:
 
 def _check_positions(subject: Subject) -> Iterator[Flaw]:
     """Check that steady facts do not change during a game, and that positions survive being saved and loaded."""
-    game, file = subject.game, subject.file("facts.py")
+    game = subject.game
     if not game.has_facts:
         return
+    file = find_file(subject, game.facts, subject.file("facts.py"))
     for recorded in subject.positions:
         steady = dict[tuple[int, str], Any]()
         for position in (one.position for one in recorded):
@@ -478,7 +508,8 @@ def _with_hostile_messages(cls: type[Player], game: Game) -> type[Player]:
 
 def _check_words(subject: Subject) -> Iterator[Flaw]:
     """Check the game's texts, from its rules to its ending."""
-    words, file, rules = subject.game.words, subject.file("words.py"), subject.game.rules()
+    words, rules = subject.game.words, subject.game.rules()
+    file = find_file(subject, words, subject.file("words.py"))
     for deal, seats in subject.deals:
         state = subject.state(deal, seats)
         texts: list[Any] = [*words.rules(rules, seats), words.summarize_rules(rules)]

@@ -85,16 +85,15 @@ def check_leaks(subject: Subject, compared: Compared = lambda one, other, sure: 
             else:
                 later.append(finding)
     yield from _judge(later, secrets, reported, only_sure=pairs is not None)
-    if not secrets.are_there:
-        if any(_hands_differ(subject, deal, seats) for deal, seats in subject.deals):
-            what = "no seat has the same cards in two different deals; does cards() show other seats' cards?"
-            yield Flaw(subject.main, what, sure=False)
-        elif not worlds and pairs is None:
-            what = "all seats have the same information, so leaks were not checked"
-            yield Flaw(subject.main, what, sure=False)
+    if not secrets.are_there and any(_hands_differ(subject, deal, seats) for deal, seats in subject.deals):
+        what = "no seat has the same cards in two different deals; does cards() show other seats' cards?"
+        yield Flaw(subject.main, what, sure=False)
     for one, other in pairs or ():
         yield from compared(one, other, True)
-        file, change = subject.file("facts.py"), _facts_differ(subject, one, other)
+        file, change = (
+            find_file(subject, subject.game.facts, subject.file("facts.py")),
+            _facts_differ(subject, one, other),
+        )
         if change and (file, extract_path(change)) not in reported:
             reported.add((file, extract_path(change)))
             line = find_line(subject, file, extract_path(change))
@@ -254,7 +253,7 @@ class _Pair:
 
     def _in_words(self, change: str) -> _Finding:
         """Return a finding for texts that differ although the events are equal."""
-        file = self.subject.file("words.py")
+        file = find_file(self.subject, self.subject.game.words, self.subject.file("words.py"))
         part = extract_path(change).partition(".")[0]
         what = {"panels": "Panel.public", "describe_move": "Line.said"}.get(part, part)
         line = find_line(self.subject, file, part)
@@ -266,7 +265,8 @@ class _Pair:
     def _differences_at_move(self) -> Iterator[_Finding]:
         """Yield differences at the seat's move, if all events that it observed were equal except the suspect."""
         subject, one, other, seat = self.subject, self.one, self.other, self.variant.seat
-        facts, words = subject.file("facts.py"), subject.file("words.py")
+        words = find_file(subject, subject.game.words, subject.file("words.py"))
+        facts = find_file(subject, subject.game.facts if subject.game.has_facts else None, subject.file("facts.py"))
         views = one.state.view(), other.state.view()
         main = find_file(subject, views[0], subject.main)
         in_view = difference(*map(to_plain, views)) or difference(one.legal(), other.legal(), "legal()")

@@ -113,9 +113,9 @@ def first_path(one: Any, other: Any) -> tuple[Any, ...]:
 
 
 def find_file(subject: Subject, value: Any, default: str) -> str:
-    """Return the game's file that defines a value's class, or `default` if another package defines it."""
+    """Return the game's file of a module or a value's class, or `default` if it is in another package."""
     try:
-        path = inspect.getfile(type(value))
+        path = inspect.getfile(value if inspect.ismodule(value) else type(value))
     except (TypeError, OSError):
         return default
     return subject.shown(path) if path.startswith(str(subject.folder)) else default

@@ -78,7 +78,7 @@ def test_hidden_move_before_another_own_move_is_tried(shell: Shell, seen: str, f
 def test_diverging_game_is_not_tried_further(shell: Shell) -> None:
     exchange(GAME, ("chance.shuffle(deck)", "Random().shuffle(deck)"))
     (line,) = shell("games", "check", "stacks", "--quick").out.splitlines()
-    assert line.endswith(" is different when it is replayed; only draw from `chance`")
+    assert line.endswith("game.py: deal returns a different game for the same stream; only draw from `chance`")
 
 
 def said_of(probes: Sequence[Probe], game: Game, legal: Callable[[Any], Any]) -> list[str]:

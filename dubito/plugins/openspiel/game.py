@@ -40,16 +40,6 @@ class OpenSpielGame(Game["NoRules", State, GameEvent]):
         self.nodes = (Node(NODE, "act", Choice(all_names(engine))),)
         self.results = _results(engine)
 
-    def ask_policies(self, situations: Iterable[Sequence[int]] = ()) -> "OpenSpielGame":
-        """Return the game in which players are asked for the probabilities of all their actions."""
-        names = all_names(self.engine)
-        if names is None:
-            legal_names = (State.after_steps(self.engine, steps).view().names.values() for steps in situations)
-            names = tuple(dict.fromkeys(name for legal in legal_names for name in legal))
-        game = OpenSpielGame(self.engine)
-        game.nodes = (Node("policy", "act", Shares(names)),)
-        return game
-
     def rules_of_run(self, stored: Mapping[str, Any]) -> SimpleNamespace:
         return SimpleNamespace(**stored)
 
@@ -93,6 +83,17 @@ class OpenSpielGame(Game["NoRules", State, GameEvent]):
         from dubito.plugins.openspiel.workshop import OpenSpielWorkshop
 
         return OpenSpielWorkshop(self, self.engine)
+
+
+def ask_policies(asked: OpenSpielGame, situations: Iterable[Sequence[int]] = ()) -> OpenSpielGame:
+    """Return the game in which players are asked for the probabilities of all their actions."""
+    names = all_names(asked.engine)
+    if names is None:
+        legal_names = (State.after_steps(asked.engine, steps).view().names.values() for steps in situations)
+        names = tuple(dict.fromkeys(name for legal in legal_names for name in legal))
+    game = OpenSpielGame(asked.engine)
+    game.nodes = (Node("policy", "act", Shares(names)),)
+    return game
 
 
 @lru_cache(maxsize=256)

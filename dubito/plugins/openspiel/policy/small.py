@@ -16,7 +16,7 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant
 from dubito.plugins.openspiel.course import CHANCE, TERMINAL, Course
 from dubito.plugins.openspiel.courses import load_courses
-from dubito.plugins.openspiel.game import OpenSpielGame
+from dubito.plugins.openspiel.game import OpenSpielGame, ask_policies
 from dubito.plugins.openspiel.policy.tree import InfoState
 
 _ANY: Final = DealStreams(0, 0)  # unused
@@ -104,7 +104,7 @@ class _OfOpenSpiel:
         return {name: action for action, name in self.names(state).items()}
 
     def prompt_game(self, states: Sequence[InfoState], draws: int | None) -> tuple[Game, int | None]:
-        return (self.game if draws else self._openspiel.ask_policies([state.history for state in states])), draws
+        return (self.game if draws else ask_policies(self._openspiel, [state.history for state in states])), draws
 
     def position(self, game: Game, state: InfoState) -> Any:
         return self._workshop.position_at(state.history, game.nodes[0].name)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dubito.game.find import find_game
 from dubito.llm.prompts import load_prompt
-from dubito.plugins.openspiel.game import OpenSpielGame
+from dubito.plugins.openspiel.game import OpenSpielGame, ask_policies
 from tests.cli.kit import REPO
 
 FOLDER = Path(__file__).parent / "golden"
@@ -21,7 +21,7 @@ def rendered(name: str, prompt: str) -> str:
     game = find_game(f"openspiel:{name}", REPO)
     if prompt == "policy":
         assert isinstance(game, OpenSpielGame)
-        game = game.ask_policies()
+        game = ask_policies(game)
     loaded = load_prompt(prompt, REPO, game)
     texts = loaded.render(game.facts.example_position(game.nodes[0].name))
     return "\n\n".join(("--- system ---", texts.system, "--- history ---", *texts.history, "--- user ---", texts.user))
