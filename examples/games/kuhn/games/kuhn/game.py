@@ -12,13 +12,23 @@ from dubito.game import Choice, Ending, Facts, Game, GameEvent, Measure, Node, P
 if TYPE_CHECKING:
     from games.kuhn.words import KuhnWords
 
-CARDS = ("jack", "queen", "king")
+CARDS, ACTS = ("jack", "queen", "king"), ("pass", "bet")
 ENDS = {("pass", "pass"), ("pass", "bet", "pass"), ("pass", "bet", "bet"), ("bet", "pass"), ("bet", "bet")}
 
 
 @dataclass(frozen=True, slots=True)
 class DealEvent(GameEvent):
     """Both seats hold a card; seat 0 begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class CardEvent(GameEvent):
+    """The card that a seat was dealt. It is only for logs, since bots look at their card."""
+
+    silent = True
+
+    card: str
+    only: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +49,7 @@ class KuhnView(View):
 
     def legal(self) -> Sequence[str]:
         """Both acts are open to everybody whose turn it is."""
-        return ("pass", "bet")
+        return ACTS
 
 
 class KuhnState:
@@ -48,7 +58,8 @@ class KuhnState:
     def __init__(self, cards: Sequence[int]) -> None:
         self.dealt = tuple(cards)  # a card for each seat: 0 the jack, 2 the king
         self.acts: list[str] = []
-        self.start = [DealEvent()]
+        own = [CardEvent(CARDS[card], only=seat) for seat, card in enumerate(cards)]
+        self.start = [DealEvent(), *own]
 
     @property
     def seat(self) -> int:
@@ -113,7 +124,8 @@ class KuhnGame(Game[NoRules, KuhnState, GameEvent]):
     lineup = "ordered_pairs"
     base = KuhnBot
     fallback = "Coin"
-    nodes = (Node("act", "act", Choice(("pass", "bet"))),)
+    events = (DealEvent, CardEvent, ActEvent)
+    nodes = (Node("act", "act", Choice(ACTS)),)
     results = Results(
         buckets=("won_two", "won_one", "lost_one", "lost_two"),
         endings=("won two", "won one", "lost one", "lost two"),
@@ -140,9 +152,9 @@ class KuhnGame(Game[NoRules, KuhnState, GameEvent]):
 
     @property
     def facts(self) -> Facts:
-        from games.kuhn import facts
+        from games.kuhn.facts import KuhnFacts
 
-        return facts
+        return KuhnFacts()
 
     @property
     def courses(self) -> Mapping[str, type]:
