@@ -22,7 +22,7 @@ class View:
         """Return the legal outputs in display order, or None if there are too many."""
         return None
 
-    def why_illegal(self, output: Any) -> str | None:
+    def why_illegal(self, output: object) -> str | None:
         """Explain why the output is illegal, or return None if it is legal.
 
         Does not run the output's code.
@@ -55,7 +55,7 @@ def read_legal(view: Any) -> Sequence[Any] | None:
     return legal() if callable(legal) else None
 
 
-def is_listed(output: Any, legal: Sequence[Any]) -> bool:
+def is_listed(output: object, legal: Sequence[object]) -> bool:
     """Return whether the output is listed, comparing types as well, so that True is not 1.
 
     Does not run the output's code.

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from dubito.errors import IllegalOutput, UsageError
-from dubito.game import Player
+from dubito.game import Player, State
 from dubito.game.find import find_bots
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
@@ -19,7 +19,7 @@ def bot_after(
     seats: int,
     seed: int = 0,
     deal: int = 0,
-    rules: Mapping[str, Any] | None = None,
+    rules: Mapping[str, object] | None = None,
     **settings: Any,
 ) -> tuple[Any, Any]:
     """Return the bot to move after these moves, and its view.
@@ -40,7 +40,7 @@ def bot_after(
 
 
 def set_up_turn(
-    bot: type[Player], moves: Sequence[Any], dealt: Callable[[], Any], seats: int, settings: Mapping[str, Any]
+    bot: type[Player], moves: Sequence[Any], dealt: Callable[[], Any], seats: int, settings: Mapping[str, object]
 ) -> tuple[Any, Any]:
     """Return the bot and its view after these moves.
 
@@ -55,7 +55,7 @@ def set_up_turn(
     return table.players[table.state.seat], table.state.view()
 
 
-def _seat_after(state: Any, moves: Sequence[Any]) -> int:
+def _seat_after(state: State, moves: Sequence[Any]) -> int:
     for place, move in enumerate(moves):
         try:
             state.apply(move)

@@ -78,7 +78,7 @@ class Player(Generic[Held]):
 P = TypeVar("P", bound=Player)
 
 
-def make_player(cls: type[P], seating: Seating, settings: Mapping[str, Any]) -> P:
+def make_player(cls: type[P], seating: Seating, settings: Mapping[str, object]) -> P:
     """Create a bot in a seat, with its own copy of the settings."""
     player: Any = cls.__new__(cls)
     player._seating = seating

@@ -12,7 +12,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Final, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from dubito.errors import UsageError, one_line
 from dubito.files import describe_invalid
@@ -45,7 +45,7 @@ class ChatAnswer(NamedTuple):
     cut_off: bool = False  # whether the token limit cut off the reply
 
 
-def build_rules(game: Game, rules: Mapping[str, Any]) -> Any:
+def build_rules(game: Game, rules: Mapping[str, object]) -> Any:
     """Build the game's rules. Raises UsageError for unknown or invalid rules."""
     try:
         return game.rules_of_run(rules)
@@ -63,7 +63,7 @@ class ExternalSeat:
     seat: int
     settings: ModelSettings
     prompt: Prompt
-    rules: Any
+    rules: BaseModel
     seed: int
 
     def describe(self, deal: int) -> str:
@@ -103,7 +103,7 @@ def set_up_seat(
     game: str,
     seat: int,
     opponents: Sequence[str],
-    rules: Mapping[str, Any],
+    rules: Mapping[str, object],
     seed: int,
     **player_settings: Any,
 ) -> ExternalSeat:

@@ -19,7 +19,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Final, Protocol
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from dubito.errors import IllegalOutput, UsageError, one_line
 from dubito.files import CheckedModel
@@ -78,7 +78,7 @@ class ProgramSettings(CheckedModel):
 
 
 def check_program(
-    name: str, settings: Mapping[str, Any], defaults: Mapping[str, Any], folder: Path | None, home: Path
+    name: str, settings: Mapping[str, object], defaults: Mapping[str, Any], folder: Path | None, home: Path
 ) -> dict[str, Any]:
     """Return a player's complete settings, with the digest of its files. Raises UsageError.
 
@@ -157,7 +157,7 @@ class Answers(Protocol):
         `check` raises IllegalOutput for an unusable line.
         """
 
-    def send(self, message: Mapping[str, Any]) -> None:
+    def send(self, message: Mapping[str, object]) -> None:
         """Send a message that requires no answer."""
 
     def stop(self) -> None:
@@ -238,7 +238,7 @@ class RunningProgram:
                 return f"; it cannot read {shown}: add `reads: [{shown}]`"
         return ""
 
-    def send(self, message: Mapping[str, Any]) -> None:
+    def send(self, message: Mapping[str, object]) -> None:
         if self._channel is not None:
             self._channel.send(_encode(message))
 
@@ -267,7 +267,7 @@ class RunningProgram:
         self._data.cleanup()
 
 
-def _encode(message: Mapping[str, Any]) -> bytes:
+def _encode(message: Mapping[str, object]) -> bytes:
     return json.dumps(message, separators=(",", ":")).encode() + b"\n"
 
 
@@ -346,12 +346,12 @@ class ProgramSession:
         self._running: Answers | None = None
         self._fault = ""  # the reason why the program is not asked again in this game
 
-    def add(self, message: Mapping[str, Any]) -> None:
+    def add(self, message: Mapping[str, object]) -> None:
         """Add a message that the program gets before its next question."""
         self._messages.append(message)
 
     def put_question(
-        self, hello: Mapping[str, Any], message: Mapping[str, Any], read: Callable[[Reply], object]
+        self, hello: Mapping[str, Any], message: Mapping[str, object], read: Callable[[Reply], object]
     ) -> None:
         """Add a question. `hello` precedes the first message.
 
@@ -435,7 +435,7 @@ class ProgramPlayer:
 
     name: str
     game: Game
-    rules: Any  # in the form that the game's notebook expects
+    rules: BaseModel  # in the form that the game's notebook expects
     seed: int | str
     deadline: float
     steady_facts: Set[str]  # names of the facts that are part of `hello`
@@ -472,8 +472,8 @@ class ProgramGame:
         self,
         place: Place,
         facts: Mapping[str, Any],
-        legal: Sequence[Any] | None,
-        schema: Mapping[str, Any],
+        legal: Sequence[object] | None,
+        schema: Mapping[str, object],
         read: Callable[[Reply], Any],
     ) -> Any:
         """Ask a question and return the reply as parsed by `read`. Raises IllegalOutput if the program fails."""

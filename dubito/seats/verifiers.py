@@ -124,7 +124,7 @@ def load_environment(
     opponents: Sequence[str],
     seat: int = 0,
     prompt: str = "plain",
-    rules: Mapping[str, Any] | None = None,
+    rules: Mapping[str, object] | None = None,
     games: int = 100,
     seed: int = 0,
     reasks: int = 1,

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from dubito.game import Game, LieMark
+from dubito.game import Game, LieMark, State
 from dubito.game.record import Forfeit, make_move
 from dubito.game.words import ME, Label, pluralize
 
@@ -61,7 +61,7 @@ def _larger(known: KeyMove | None, pile: int, turn: int, text: str) -> KeyMove:
     return new if known is None or new.pile > known.pile else known
 
 
-def review_lies(game: Game, state: Any, outputs: Iterable[Any], me: int, label: Label) -> LieReview:
+def review_lies(game: Game, state: State, outputs: Iterable[object], me: int, label: Label) -> LieReview:
     """Play the outputs, starting from the deal `state`, and review how the seat `me` handled lies.
 
     The review is empty if the game has no lies.

@@ -215,7 +215,7 @@ class Copies:
         return copied
 
 
-def _repeat_move(table: Table, output: Any) -> None:
+def _repeat_move(table: Table, output: object) -> None:
     """Make a recorded move. The player also decides, so that its memory is the same as in the game."""
     state, player = table.state, table.players[table.state.seat]
     if output is None or isinstance(output, Forfeit):

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from pydantic import BaseModel
+
 from dubito.errors import DubitoError, UsageError, end_sentence, format_error, one_line, suggestion
 from dubito.experiment.config import Config
 from dubito.experiment.experiment import Experiment, PlayerSpec, kind_of_player
@@ -170,7 +172,7 @@ class Opponents:
         company: Experiment,
         registry: Registry,
         models: "Models | None" = None,
-        settled: Mapping[str, Any] = _NO_RULES,
+        settled: Mapping[str, object] = _NO_RULES,
     ) -> None:
         """Prepare the players of `company`.
 
@@ -211,7 +213,7 @@ class Opponents:
         self,
         names: Sequence[str],
         seed: Seed,
-        rules: Any,
+        rules: BaseModel,
         on_decision: OnDecision = _ignore,
         on_text: OnText | None = None,
         persons: int = 0,

@@ -15,6 +15,7 @@ from dubito.experiment.counts import count_games, finished_games
 from dubito.experiment.replay import LieCounts, check_replayable, count_lies, rebuild_table
 from dubito.experiment.stop import describe_standing, pair_standings
 from dubito.experiment.stored import Run, read_run
+from dubito.game import State
 from dubito.game.record import GameRecord, output_of
 from dubito.game.streams import DealStreams
 from dubito.game.words import labels
@@ -124,7 +125,7 @@ class ReplayedGames:
     def _from_record(self, number: int, names: list[str], record: dict[str, Any]) -> Session:
         game = self.source.game
         streams = DealStreams(self.source.planned.seed, number // self.source.planned.games_per_deal)
-        state: Any = game.deal(game.rules(**self.source.planned.rules), len(names), streams.deck())
+        state: State = game.deal(game.rules(**self.source.planned.rules), len(names), streams.deck())
         if game.deal_to_json(state) != {key: value for key, value in record.items() if key != "outputs"}:
             raise CannotShowGame("its seed deals other cards, so the record was modified or is damaged")
         return session_of_outputs(
@@ -204,7 +205,7 @@ class FollowedRun:
     def pairs(self) -> list[str]:
         return [describe_standing(pair, self.source.planned) for pair in pair_standings(self.source)]
 
-    def questions(self, game: int, told: Mapping[str, Any]) -> dict[str, Any]:
+    def questions(self, game: int, told: Mapping[str, object]) -> dict[str, Any]:
         return ModelDecisions(self.source.db, self.source.game).describe_game(game, told, Texts())
 
     def close(self) -> None:

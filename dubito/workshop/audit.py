@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from dubito.errors import DubitoError, one_line
 from dubito.game.log import AnyPosition as Position
@@ -133,7 +133,7 @@ class Audit:
             except DubitoError as error:
                 yield Flaw(f"prompts/{self.subject.game.folder}/{name}", str(error))
 
-    def _compare_prompts(self, one: Any, other: Any, sure: bool) -> Iterator[Flaw]:
+    def _compare_prompts(self, one: object, other: object, sure: bool) -> Iterator[Flaw]:
         self.turns += one is not None or not self.prompts
         for prompt in self.prompts if one is not None else ():
             if leak := find_leak(prompt, one, other):

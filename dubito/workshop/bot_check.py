@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, Final
 
+from pydantic import BaseModel
+
 from dubito.errors import UsageError, one_line
 from dubito.experiment.experiment import PROGRAM_BOT, PlayerSpec
 from dubito.experiment.resolve import rules_incompatibility
@@ -133,7 +135,9 @@ class _Check:
                 self.progress(played)
         return games
 
-    def _play_game(self, rules: Any, deal: int, size: int, moments: Mapping[str, Callable[[Any], bool]]) -> list[str]:
+    def _play_game(
+        self, rules: BaseModel, deal: int, size: int, moments: Mapping[str, Callable[[Any], bool]]
+    ) -> list[str]:
         """Play a game and return all moves. If the bot fails, the fallback makes its move."""
         seat, game, table, session = deal % size, self.registry.game, *self._build_table(rules, deal, size)
         state, outputs = table.state, list[str]()
@@ -166,7 +170,7 @@ class _Check:
     def _first_seconds(self) -> float:
         return _SLOW_SECONDS if self.program is None else self.program.deadline
 
-    def _build_table(self, rules: Any, deal: int, size: int) -> tuple[Table, ProgramSession | None]:
+    def _build_table(self, rules: BaseModel, deal: int, size: int) -> tuple[Table, ProgramSession | None]:
         registry, streams, seat = self.registry, DealStreams(0, deal), deal % size
         usual = [bot for _, bot in sorted(registry.bots.items()) if bot.kind == "manual" and bot.usual]
         bots = [bot for bot in usual if not rules_incompatibility(rules, bot.cls)]

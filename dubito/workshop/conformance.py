@@ -21,7 +21,7 @@ from traceback import extract_tb
 from typing import Any, Final, NamedTuple
 
 from dubito.errors import BotError, DubitoError, IllegalOutput, UsageError, one_line
-from dubito.game import Choice, Facts, Game, GameEvent, Player, Text
+from dubito.game import Choice, Facts, Game, GameEvent, Player, State, Text
 from dubito.game.events import EVERYTHING, NOBODY
 from dubito.game.flaws import find_ending_flaws, find_position_flaws, find_unknown_parts
 from dubito.game.packages import games_path
@@ -215,7 +215,7 @@ def _check_whole_games(subject: Subject) -> Iterator[Flaw]:
             yield Flaw(subject.main, "ending() returns a different value when it is called again")
 
 
-def _check_question(subject: Subject, state: Any, output: Any) -> Iterator[Flaw]:
+def _check_question(subject: Subject, state: State, output: object) -> Iterator[Flaw]:
     view = state.view()
     kind, answer = subject.game.node(view.node).answer, subject.game.answer_of(view.node, output)
     if isinstance(kind, Choice) and kind.options and answer not in kind.options:
@@ -227,7 +227,7 @@ def _check_question(subject: Subject, state: Any, output: Any) -> Iterator[Flaw]
         yield Flaw(subject.main, f"view().why_illegal returns {reason!r} for a move that apply accepts")
 
 
-def _check_event(subject: Subject, event: Any, seats: int, source: str) -> Iterator[Flaw]:
+def _check_event(subject: Subject, event: GameEvent, seats: int, source: str) -> Iterator[Flaw]:
     name = type(event).__name__
     if not isinstance(event, GameEvent):
         yield Flaw(subject.main, f"{source} returns {name}, which is not a GameEvent; bots only observe game events")
@@ -239,7 +239,7 @@ def _check_event(subject: Subject, event: Any, seats: int, source: str) -> Itera
         yield Flaw(subject.main, f"{name} can be changed by its observers; make it frozen")
 
 
-def _is_refused(state: Any, output: Any) -> bool:
+def _is_refused(state: State, output: object) -> bool:
     try:
         state.apply(output)
     except IllegalOutput:
@@ -291,7 +291,7 @@ def _check_json(subject: Subject) -> Iterator[Flaw]:
             yield Flaw(subject.main, "the same deal and outputs, read from JSON, have a different ending")
 
 
-def _to_json(value: Any) -> str | None:
+def _to_json(value: object) -> str | None:
     try:
         return json.dumps(value)
     except (TypeError, ValueError):

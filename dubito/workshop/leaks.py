@@ -117,7 +117,7 @@ def _judge(
             yield Flaw(finding.file, sentence, sure)
 
 
-def _facts_differ(subject: Subject, one: Any, other: Any) -> str:
+def _facts_differ(subject: Subject, one: object, other: object) -> str:
     """Return what the facts show at only one of the two positions.
 
     The order of keys is ignored here, but compared by audit.py in prompts that show it.
@@ -204,7 +204,7 @@ class _Pair:
             yield from compared(self.one.position(), self.other.position(), self.variant.move < 0)
         yield from findings
 
-    def _move(self, place: int, output: Any) -> bool:
+    def _move(self, place: int, output: object) -> bool:
         """Make a move in both worlds and return whether they can still be compared."""
         one, other, mover, move = self.one, self.other, self.one.state.seat, self.variant.move
         events = apply_in_both(one, other, output, self.variant.instead if place == move else None)
@@ -379,7 +379,7 @@ class _Secrets:
                 return [bool(difference(*map(to_plain, observed)))]
         return []
 
-    def _random_output(self, one: SeatWorld, other: SeatWorld, output: Any, chance: Random) -> Any:
+    def _random_output(self, one: SeatWorld, other: SeatWorld, output: object, chance: Random) -> Any:
         game = self._subject.game
         if game.has_walk:
             return output

@@ -13,7 +13,7 @@ from traceback import extract_tb
 from typing import Any, Final
 
 from dubito.errors import BotError, DubitoError, IllegalOutput, UsageError, one_line
-from dubito.game import Bool, Choice, Node, Player, Whole
+from dubito.game import Bool, Choice, Node, Player, State, Whole
 from dubito.game.legal import is_listed
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
@@ -72,7 +72,7 @@ class _Recorder:
         return output
 
 
-def _find_wrong_refusal(subject: Subject, state: Any, outputs: list[Any], error: object) -> Flaw | None:
+def _find_wrong_refusal(subject: Subject, state: State, outputs: list[object], error: object) -> Flaw | None:
     """Return a flaw if `apply` refused an output that the view accepts, which is not the bot's mistake."""
     view = state.view()
     if not outputs or not isinstance(error, IllegalOutput) or view.why_illegal(outputs[0]) is not None:
@@ -80,14 +80,14 @@ def _find_wrong_refusal(subject: Subject, state: Any, outputs: list[Any], error:
     return Flaw(subject.main, _describe_contradiction(subject, view, outputs[0], error))
 
 
-def _describe_contradiction(subject: Subject, view: Any, output: Any, error: IllegalOutput) -> str:
+def _describe_contradiction(subject: Subject, view: Any, output: object, error: IllegalOutput) -> str:
     accepts = "legal() lists" if subject.game.legal(view) is not None else "why_illegal accepts"
     own = [frame for frame in extract_tb(error.__traceback__) if frame.filename.startswith(str(subject.folder))]
     line = f" (line {own[-1].lineno})" if own else ""
     return f"view().{accepts} {_quote(output)} at node {view.node}, but apply refuses it: {one_line(str(error))}{line}"
 
 
-def _check_shape(subject: Subject, state: Any) -> Flaw | None:
+def _check_shape(subject: Subject, state: State) -> Flaw | None:
     game, view = subject.game, state.view()
     names = [node.name for node in game.nodes]
     if (name := getattr(view, "node", None)) not in names:
@@ -125,7 +125,7 @@ def _find_refused(subject: Subject) -> Iterator[str]:
             state.apply(output)
 
 
-def _apply_again(subject: Subject, deal: int, seats: int, place: int, output: Any) -> str:
+def _apply_again(subject: Subject, deal: int, seats: int, place: int, output: object) -> str:
     state = subject.state(deal, seats)
     for each in subject.outputs[deal, seats][:place]:
         state.apply(each)
@@ -198,7 +198,7 @@ def _flaw_of_list(subject: Subject, node: Node, legal: Any) -> str:
     return f"lists {_quote(answer)} twice at node {node.name}" if times > 1 else ""
 
 
-def _find_list_fault(subject: Subject, state: Any, legal: Sequence[Any], chance: Random) -> str:
+def _find_list_fault(subject: Subject, state: State, legal: Sequence[object], chance: Random) -> str:
     """Return what is wrong with a list in itself, or where `why_illegal` or `apply` contradicts it."""
     view, game = state.view(), subject.game
     if wrong := _flaw_of_list(subject, game.node(view.node), legal):
@@ -216,7 +216,7 @@ def _find_list_fault(subject: Subject, state: Any, legal: Sequence[Any], chance:
     return ""
 
 
-def _unlisted_outputs(subject: Subject, state: Any, node: Node, legal: Sequence[Any]) -> Iterator[Any]:
+def _unlisted_outputs(subject: Subject, state: State, node: Node, legal: Sequence[object]) -> Iterator[Any]:
     """Yield outputs of the node's type that are not in the list, such as numbers next to and between its items."""
     game, cards = subject.game, state.cards(state.seat, DealStreams(0, 0).seat(state.seat))
     match node.answer:
@@ -234,7 +234,7 @@ def _unlisted_outputs(subject: Subject, state: Any, node: Node, legal: Sequence[
                 yield output
 
 
-def _quote(output: Any) -> str:
+def _quote(output: object) -> str:
     return one_line(repr(output), 40)
 
 

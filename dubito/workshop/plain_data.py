@@ -16,7 +16,7 @@ _MAX_QUOTE: Final = 60
 _CODE: Final = (FunctionType, MethodType, BuiltinFunctionType, ModuleType, type)
 
 
-def to_plain(value: Any, depth: int = _MAX_DEPTH, private: bool = False) -> Any:
+def to_plain(value: object, depth: int = _MAX_DEPTH, private: bool = False) -> Any:
     """Convert a value to plain data. Objects become their public attributes, or all stored ones if `private`."""
     if value is None or isinstance(value, bool | int | float | str | bytes):
         return value
@@ -37,19 +37,19 @@ def to_plain(value: Any, depth: int = _MAX_DEPTH, private: bool = False) -> Any:
     return {name: to_plain(each, depth - 1, private) for name, each in public_attributes(value).items()}
 
 
-def public_attributes(value: Any) -> dict[str, Any]:
+def public_attributes(value: object) -> dict[str, Any]:
     attributes = {name: _attribute(value, name) for name in dir(value) if not name.startswith("_")}
     return {name: each for name, each in attributes.items() if not callable(each)}
 
 
-def _attribute(value: Any, name: str) -> Any:
+def _attribute(value: object, name: str) -> Any:
     try:
         return getattr(value, name)
     except Exception as error:  # foreign code
         return type(error).__name__
 
 
-def stored_attributes(value: Any) -> dict[str, Any]:
+def stored_attributes(value: object) -> dict[str, Any]:
     """Return what an object stores in slots and `__dict__`, and the lists, dicts and sets of its class."""
     slots = (getattr(cls, "__slots__", ()) for cls in type(value).__mro__)
     names = [name for each in slots for name in ((each,) if isinstance(each, str) else each)]
@@ -61,7 +61,7 @@ def stored_attributes(value: Any) -> dict[str, Any]:
     return values | getattr(value, "__dict__", {})
 
 
-def list_leaves(value: Any) -> Iterator[Any]:
+def list_leaves(value: object) -> Iterator[Any]:
     """Yield the values in plain data that are neither lists nor dicts."""
     if isinstance(value, dict):
         value = [*value.values()]
@@ -72,7 +72,7 @@ def list_leaves(value: Any) -> Iterator[Any]:
         yield value
 
 
-def difference(one: Any, other: Any, where: str = "", ordered: bool = True) -> str:
+def difference(one: object, other: object, where: str = "", ordered: bool = True) -> str:
     """Return the first difference, such as `hand: [1, 2] or [1, 3]`, or an empty string if the data is equal.
 
     The order of dict keys only matters if `ordered`.
@@ -93,7 +93,7 @@ def difference(one: Any, other: Any, where: str = "", ordered: bool = True) -> s
     return f"{where or 'it'}: {_quote(one)} or {_quote(other)} (differs at byte {byte})"
 
 
-def _quote(value: Any) -> str:
+def _quote(value: object) -> str:
     return one_line(repr(value), _MAX_QUOTE)
 
 
@@ -102,7 +102,7 @@ def extract_path(change: str) -> str:
     return change.partition(":")[0]
 
 
-def first_path(one: Any, other: Any) -> tuple[Any, ...]:
+def first_path(one: object, other: object) -> tuple[Any, ...]:
     """Return the keys and indexes that lead to the first leaf that differs."""
     if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
         return next(((key, *first_path(one[key], other[key])) for key in one if one[key] != other[key]), ())
@@ -112,7 +112,7 @@ def first_path(one: Any, other: Any) -> tuple[Any, ...]:
     return ()
 
 
-def find_file(subject: Subject, value: Any, default: str) -> str:
+def find_file(subject: Subject, value: object, default: str) -> str:
     """Return the game's file of a module or a value's class, or `default` if it is in another package."""
     try:
         path = inspect.getfile(value if inspect.ismodule(value) else type(value))

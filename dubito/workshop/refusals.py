@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from dubito.errors import IllegalOutput, one_line
-from dubito.game import Answer, Cards, Choice, Text, Whole
+from dubito.game import Answer, Cards, Choice, State, Text, Whole
 from dubito.game.streams import DealStreams
 from dubito.workshop.plain_data import difference, extract_path, find_file, find_line, to_plain
 from dubito.workshop.subject import DEALS_PER_SIZE, Flaw, Subject
@@ -60,7 +60,7 @@ def check_refusals(subject: Subject) -> Iterator[Flaw]:
                 return
 
 
-def _find_accepted(subject: Subject, state: Any, output: Any) -> Flaw | None:
+def _find_accepted(subject: Subject, state: State, output: object) -> Flaw | None:
     shown = _describe_output(output)
     try:
         state.apply(output)
@@ -74,11 +74,11 @@ def _find_accepted(subject: Subject, state: Any, output: Any) -> Flaw | None:
     return Flaw(subject.main, f"apply accepts {shown} as a move; raise IllegalOutput")
 
 
-def _describe_output(output: Any) -> str:
+def _describe_output(output: object) -> str:
     return one_line(repr(output), 40) if type(output) not in (object, _Hostile) else "an object"
 
 
-def _visible_state(state: Any, seats: int) -> Any:
+def _visible_state(state: State, seats: int) -> Any:
     cards = [state.cards(seat, DealStreams(0, 0).seat(seat)) for seat in range(seats)]
     visible = {"over": state.over, "seat": state.seat, "turns_played": state.turns_played, "cards()": to_plain(cards)}
     return visible | ({"ending()": to_plain(state.ending())} if state.over else {"view()": to_plain(state.view())})
@@ -101,7 +101,7 @@ def _find_change(subject: Subject, deal: int, seats: int, place: int, changed: s
     return Flaw(file, f"apply refuses an illegal output after it has changed the state: {changed}")
 
 
-def _illegal_outputs(subject: Subject, state: Any) -> list[Any]:
+def _illegal_outputs(subject: Subject, state: State) -> list[Any]:
     """Return outputs that are currently illegal, of both the wrong and the right type."""
     kinds = [node.answer for node in subject.game.nodes]
     wrong = [*_WRONG_OUTPUTS, _Hostile()]

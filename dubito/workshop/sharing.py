@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
-from dubito.game import GameEvent
+from dubito.game import GameEvent, State
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
 from dubito.workshop.plain_data import (
@@ -64,7 +64,7 @@ def _globals(subject: Subject) -> dict[str, Any]:
     return found
 
 
-def _ends_differently(waiting: Any, played: Any, outputs: list[Any]) -> bool:
+def _ends_differently(waiting: Any, played: Any, outputs: list[object]) -> bool:
     try:
         end = played.over, played.turns_played, to_plain(played.ending())
         for output in outputs:
@@ -86,7 +86,7 @@ def check_handed_out(subject: Subject) -> Iterator[Flaw]:
                 yield flaw
 
 
-def _check_game(subject: Subject, state: Any, seats: int, outputs: list[Any], apart: int) -> Iterator[Flaw]:
+def _check_game(subject: Subject, state: State, seats: int, outputs: list[object], apart: int) -> Iterator[Flaw]:
     for event in state.start:
         yield from _find_owned(subject, state, "start", event)
     for place, output in enumerate(outputs):
@@ -109,7 +109,7 @@ def _check_game(subject: Subject, state: Any, seats: int, outputs: list[Any], ap
     yield from _find_owned(subject, state, "ending()", state.ending())
 
 
-def _find_owned(subject: Subject, state: Any, what: str, value: Any) -> Iterator[Flaw]:
+def _find_owned(subject: Subject, state: State, what: str, value: object) -> Iterator[Flaw]:
     """Yield containers of the state that are reachable from the public attributes of a returned value."""
     owned = sorted(_containers(state, private=True), key=lambda each: -len(each[0]))
     own = {id(each): path for path, each in owned}
@@ -122,7 +122,7 @@ def _find_owned(subject: Subject, state: Any, what: str, value: Any) -> Iterator
             yield Flaw(file, f"{what}{path} is {of_state}, which a bot could change; return a copy{line}")
 
 
-def _containers(value: Any, private: bool, path: str = "", depth: int = _MAX_DEPTH) -> list[tuple[str, Any]]:
+def _containers(value: object, private: bool, path: str = "", depth: int = _MAX_DEPTH) -> list[tuple[str, Any]]:
     """Return the lists, dicts and sets that can be reached from a value, with their paths."""
     containers = [(path, value)] if _can_change(value) else []
     if depth == 0 or value is None or isinstance(value, bool | int | float | str | bytes | type | range):
