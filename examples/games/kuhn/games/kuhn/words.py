@@ -6,14 +6,14 @@ from dubito.files import NoRules
 from dubito.game import GameEvent
 from dubito.game.words import ME, Face, Label, Line, Panel, Teller, Words
 from games.kuhn.facts import RULES
-from games.kuhn.game import CARDS, ActEvent, KuhnState
+from games.kuhn.game import CARDS, ActEvent, DealEvent, KuhnState
 
 
 def sentence(event: GameEvent, label: Label) -> str:
     """What both seats observe."""
     if isinstance(event, ActEvent):
         return f"{label(event.seat)} {'bets' if event.act == 'bet' else 'passes'}."
-    return "Each seat is dealt a card, and puts a chip into the pot."
+    return "Each seat is dealt a card, and puts a chip into the pot." if isinstance(event, DealEvent) else ""
 
 
 def hand(game: KuhnState, seat: int) -> list[str]:

@@ -1,11 +1,12 @@
-"""What prompts are told of Outsider: what was said as plain texts, which a prompt writes with `| quoted`."""
+"""What prompts may tell a model about Outsider: messages are plain texts, which a prompt writes with `| quoted`."""
 
-from dataclasses import asdict, dataclass
 from typing import Any
 
-from games.outsider.game import SEATS, TOPICS, DealEvent, OutsiderView
+from games.outsider.game import SEATS, TOPICS, DealEvent, HintEvent, WordEvent
 
-from dubito.game.record import PositionFile
+from dubito.files import NoRules
+from dubito.game import Facts
+from dubito.game.log import Position, SeatLog
 
 RULES = (
     "All seats but one, the outsider, know a secret word of the topic. In turn each says one sentence about it, in "
@@ -14,50 +15,31 @@ RULES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
-    seat: int
-    node: str
-    topic: str
-    word: str | None
-    said: tuple[str, ...]
-    others: tuple[str, ...]
+class OutsiderFacts(Facts):
+    def facts(self, position: Position[NoRules]) -> dict[str, Any]:
+        log = position.log
+        dealt = next(event for event in log if isinstance(event, DealEvent))
+        return {
+            "rules": RULES,
+            "seat": position.seat,
+            "node": position.node,
+            "topic": dealt.topic,
+            "words": list(TOPICS[dealt.topic]),
+            "word": next(event.word for event in log if isinstance(event, WordEvent)),
+            "said": [{"seat": event.seat, "text": event.said} for event in log if isinstance(event, HintEvent)],
+            "others": [SEATS[seat] for seat in range(dealt.seats) if seat != position.seat],
+        }
+
+    def steady_facts(self) -> frozenset[str]:
+        return frozenset({"rules", "seat", "topic", "word", "words", "others"})
+
+    def example_position(self, node: str) -> Position[NoRules]:
+        """Seat 2 is to speak, or seat 0 to vote."""
+        if node == "hint":
+            hints = [HintEvent(0, "You see it at night."), HintEvent(1, 'It "flies".')]
+            return _position(node, 2, "bat", hints)
+        return _position(node, 0, None, [HintEvent(0, "It is small."), HintEvent(1, "It flies."), HintEvent(2, "Hm.")])
 
 
-class Notebook:
-    """All that is needed stands in the view."""
-
-    def __init__(self, seat: int, rules: Any) -> None:
-        self._seat = seat
-
-    def observe(self, event: DealEvent, cards: str | None) -> None:
-        """Nothing that the view will not say."""
-
-    def note_answer(self, node: str, answer: str) -> None:
-        """Nor of what it did itself."""
-
-    def position(self, node: str, view: OutsiderView, cards: str | None) -> Position:
-        return Position(self._seat, node, view.topic, cards, view.said, tuple(view.others))
-
-
-def facts(position: Position) -> dict[str, Any]:
-    return asdict(position) | {
-        "rules": RULES,
-        "words": list(TOPICS[position.topic]),
-        "said": [{"seat": place, "text": text} for place, text in enumerate(position.said)],
-    }
-
-
-def steady_facts() -> frozenset[str]:
-    return frozenset({"rules", "seat", "topic", "word", "words", "others"})
-
-
-def example_position(node: str) -> Position:
-    """Seat 2 is to speak, or seat 0 to vote."""
-    if node == "hint":
-        return Position(2, node, "animals", "bat", ("You see it at night.", 'It "flies".'), SEATS[:2])
-    return Position(0, node, "animals", None, ("It is small.", "It flies.", "Hm."), SEATS[1:3])
-
-
-_FILE = PositionFile(Position, "outsider position 1", lambda one: None if one.topic in TOPICS else "no such topic")
-to_json, from_json = _FILE.to_json, _FILE.from_json
+def _position(node: str, seat: int, word: str | None, hints: list[HintEvent]) -> Position[NoRules]:
+    return Position(NoRules(), node, SeatLog(seat, [DealEvent("animals", 3), WordEvent(word, only=seat), *hints]))

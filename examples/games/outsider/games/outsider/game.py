@@ -39,6 +39,17 @@ HINT = Text(most=120)
 @dataclass(frozen=True, slots=True)
 class DealEvent(GameEvent):
     topic: str
+    seats: int
+
+
+@dataclass(frozen=True, slots=True)
+class WordEvent(GameEvent):
+    """What a seat was told: the word, or None for the outsider. It is only for logs, since bots look at their word."""
+
+    silent = True
+
+    word: str | None
+    only: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +95,8 @@ class State:
     def __init__(self, seats: int, chance: Random) -> None:
         self.topic = chance.choice([*TOPICS])
         self.word, self.outsider = chance.choice(TOPICS[self.topic]), chance.randrange(seats)
-        self.seats, self.turns_played, self.start = seats, 0, [DealEvent(self.topic)]
+        self.seats, self.turns_played, self.start = seats, 0, [DealEvent(self.topic, seats)]
+        self.start += [WordEvent(self.cards(seat, None), only=seat) for seat in range(seats)]
         self.said: list[str] = []
         self.votes: list[int] = []
 
@@ -147,6 +159,7 @@ class OutsiderGame(Game[NoRules, State, GameEvent]):
     seats = (3, 6)
     base = OutsiderBot
     fallback = "Mumbler"
+    events = (DealEvent, WordEvent, HintEvent, EndEvent)
     nodes = (Node("hint", "hint", HINT), Node("vote", "vote", Choice(SEATS)))
     results = Results(
         buckets=("wins", "losses"),
@@ -173,9 +186,9 @@ class OutsiderGame(Game[NoRules, State, GameEvent]):
 
     @property
     def facts(self) -> Facts:
-        from games.outsider import facts
+        from games.outsider.facts import OutsiderFacts
 
-        return facts
+        return OutsiderFacts()
 
     @property
     def fakes(self) -> Mapping[str, HousePolicy]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from games.outsider.facts import RULES
-from games.outsider.game import SEATS, EndEvent, HintEvent, State
+from games.outsider.game import SEATS, DealEvent, EndEvent, HintEvent, State
 
 from dubito.game.speech import quoted
 from dubito.game.words import ME, Label, Line, Panel, Teller, Words
@@ -15,7 +15,9 @@ def sentence(event: Any, label: Label) -> str:
     if isinstance(event, EndEvent):
         votes = ", ".join(f"{label(seat)} for {label(vote)}" for seat, vote in enumerate(event.votes))
         return f"The votes: {votes}. The word is {event.word}, and {label(event.outsider)} is the outsider."
-    return f"The topic is {event.topic}. All seats but one are told the word."
+    if isinstance(event, DealEvent):
+        return f"The topic is {event.topic}. All seats but one are told the word."
+    return ""
 
 
 class OutsiderTeller(Teller):
