@@ -220,7 +220,7 @@ class _Story:
             "seat": panel.seat,
             "public": self._spoken(panel.public),
             "truth": self._spoken(_lead(panel.truth) if panel.cards else panel.truth),
-            "hidden": bool(panel.cards and panel.truth),  # whether the cards are
+            "known": bool(panel.cards) and not panel.truth,  # whether everyone sees the cards
             "cards": self._indexes(panel.cards),
             "folded": panel.folded,
             "backs": panel.backs,

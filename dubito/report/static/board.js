@@ -30,18 +30,18 @@ window.dubitoBoard = (view) => {
   }
 
   // The text of a panel, and its hidden part with the hands.
-  function words({ public: known = "", truth = "", hidden, cards, folded: more }) {
-    const shown = view.isOpen() && (truth || hidden);
+  function words({ public: text = "", truth = "", known, cards, folded: more }) {
+    const hidden = view.isOpen() && (truth || (cards && !known));
     return [
-      ...(known || (cards && !hidden) ? [line(known, hidden ? [] : faces(cards))] : []),
-      ...(shown ? [line(truth, faces(cards))] : []),
+      ...(text || known ? [line(text, known ? faces(cards) : [])] : []),
+      ...(hidden ? [line(truth, known ? [] : faces(cards))] : []),
       ...(view.isOpen() && more ? [folded(more)] : []),
     ];
   }
 
   // A seat's cards as a fan below its text.
   function hand(panel) {
-    const isShown = panel.cards && (!panel.hidden || view.isOpen());
+    const isShown = panel.cards && (panel.known || view.isOpen());
     const about = [panel.public, isShown ? panel.truth?.replace(/:$/, "") : ""].filter(Boolean).join(", ");
     const held = make("p", "held", about);
     if (!isShown) return held;
