@@ -31,7 +31,7 @@ BUDGETS: Final = {
     "dubito/plugins/leaderboard": 1415,
     "dubito/plugins/local": 278,
     "dubito/plugins/mcp": 76,
-    "dubito/plugins/openspiel": 4721,
+    "dubito/plugins/openspiel": 4713,
     "dubito/plugins/tournament": 2285,
     "dubito/report": 3893,
     "dubito/sandbox": 1470,

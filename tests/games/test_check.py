@@ -182,8 +182,8 @@ def test_game_of_the_guide_has_no_flaws(shell: Shell) -> None:
         ("most_rows = 5, 3", "most_rows = 4, 3", "in a random game there are 5 steps, but `longest` is 4"),
         (
             "(first, second)))",
-            "(first, second)))\n        self.note('x', 'x', 2)",
-            "'x' is only for seat 2, but there are 2",
+            "(first, second)))\n        self.log.add([KindsEvent((), only=2)])",
+            "KindsEvent is only for seat 2, but there are 2",
         ),
         (
             'draw("deal", range(3))',
@@ -198,8 +198,8 @@ def test_flaws_of_a_course_are_found(shell: Shell, old: str, new: str, sentence:
     file = Path("games/kuhn/training.py")
     text = (
         file.read_text()
-        .replace("import Course,", "import Course, Fork,")
-        .replace("what, ActEvent)", "what,(ActEvent))")
+        .replace("import Course,", "import Course, Fork, KindsEvent,")
+        .replace("event, ActEvent)", "event,(ActEvent))")
     )
     assert text.count(old) == 1
     file.write_text(text.replace(old, new))

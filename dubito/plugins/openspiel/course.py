@@ -10,12 +10,15 @@ registers them with pyspiel.
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from copy import copy, deepcopy
+from dataclasses import dataclass
 from functools import cache
 from random import Random
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from dubito.errors import DubitoError, IllegalOutput, UsageError, one_line
 from dubito.game import Game, GameEvent, Player
+from dubito.game.events import NOBODY, AnswerEvent
+from dubito.game.log import Log
 from dubito.game.streams import DealStreams
 from dubito.game.words import Words, seat_label
 
@@ -29,12 +32,14 @@ _DECIDERS: Final = {CHANCE: "chance", TERMINAL: "any seat after the end"}
 Pieces = dict[str, Any]  # parts of a tensor by name: numbers, or rows of them
 
 
-class LogEntry(NamedTuple):
-    """A log entry for an event seen by one seat or all seats."""
+@dataclass(frozen=True, slots=True)
+class KindsEvent(GameEvent):
+    """The hand that a seat was dealt, as `kinds` of its course."""
 
-    only: int | None  # the seat that saw it, or None if all seats did
-    text: str
-    what: Any  # the engine's event, or a tuple for private knowledge
+    silent = True
+
+    kinds: tuple[Any, ...]
+    only: int | None = None
 
 
 class Feature(NamedTuple):
@@ -70,7 +75,10 @@ def one_hot(value: int, size: int) -> list[float]:
 
 
 class Recall:
-    """What a seat has seen, as rows of numbers. Events add rows, and later events fill them in."""
+    """What a seat has seen, as rows of numbers: a fold over its log (see `dubito.game.log`).
+
+    Events add rows, and later events fill them in.
+    """
 
     columns: ClassVar[Mapping[str, int]]  # width of each column, by name
     _places: ClassVar[Mapping[str, int]]
@@ -81,15 +89,12 @@ class Recall:
         cls._places = {name: sum(sizes[:place]) for place, name in enumerate(cls.columns)}
         cls.width = sum(sizes)
 
-    def __init__(self, seat: int) -> None:
+    def __init__(self, rules: Any, seat: int) -> None:
         self.seat = seat
         self.rows: list[list[int]] = []
-        self.dealt: Sequence[Any] = ()  # the first hand
-        self.read = 0  # entries of the log
-        self.left = False
 
-    def add(self, what: Any) -> None:
-        """Process a log entry that the seat saw."""
+    def see(self, event: Any) -> None:
+        """Process an event of the game, or an `AnswerEvent` with the seat's own action."""
         raise NotImplementedError
 
     def begin(self, **cells: int | Sequence[int]) -> list[int]:
@@ -175,12 +180,11 @@ class Course:
 
     def __init__(self, players: int, rules: Any) -> None:
         self.players, self.rules = players, rules
-        self.log: list[LogEntry] = []
+        self.log = Log()
         self.history: list[tuple[int, int]] = []  # deciders and decisions
         self.engine: Any = None  # None during the deal
         self.script: list[int] = []  # decisions of this stage
         self._stage: Stage | None = None
-        self._recalls: dict[int, Recall] = {}
         self._begin()
 
     def deal(self) -> Stage:
@@ -207,7 +211,7 @@ class Course:
             )
         self.history.append((self.player, action))
         if self.player != CHANCE:
-            self.note(self.words(self.player, action), ("did", self.node, action), self.player)
+            self.log.add([AnswerEvent(self.node, action, only=self.player)])
         stage = self._stage
         if stage is None:  # this is a copy
             stage = self._stage = self.turn() if self.engine else self.deal()
@@ -257,66 +261,65 @@ class Course:
 
     def words(self, player: int, action: int) -> str:
         """Describe an action, or an outcome of CHANCE."""
-        return f"{self.node} {self.drawn[action]}" if player == CHANCE else f"{self.done[action]}"
+        return f"{self.node} {self.drawn[action]}" if player == CHANCE else self.describe_answer(self.node, action)
+
+    def describe_answer(self, node: str, action: int) -> str:
+        return f"{self.done[action]}"
 
     def finish_deal(self, engine: Any) -> None:
         """End the deal by showing each seat its hand."""
         self.engine = engine
-        self.log_events(engine.start)
-        for seat in range(self.players):
-            cards = tuple(self.hand(seat))
-            self.note(f"hand {join_spaced(cards)}", ("hand", cards), seat)
+        self.log.add(event for event in engine.start if not event.silent)
+        self.log.add(KindsEvent(tuple(self.hand(seat)), only=seat) for seat in range(self.players))
+        self.log.add(event for event in engine.start if event.silent)
 
     def hand(self, seat: int) -> Sequence[Any]:
         """Return the kinds of cards that a seat holds, according to `self.cards` of its bot."""
         cards = self.engine.cards(seat, DealStreams(0, 0).seat(seat))
         return [cards] if cards in [*self.kinds] else [*cards]
 
-    def note(self, text: str, what: Any, only: int | None = None) -> None:
-        """Log what all seats or one seat have seen."""
-        self.log.append(LogEntry(only, text, what))
-
-    def log_events(self, events: Sequence[GameEvent]) -> None:
-        """Log the observed events."""
-        for event in events:
-            if not event.silent:
-                self.note(self.describe_event(event), event, event.only)
+    def log_events(self, events: Iterable[GameEvent]) -> None:
+        """Log events of the engine, without the seats' answers, which `apply` has logged as actions."""
+        self.log.add(event for event in events if not isinstance(event, AnswerEvent))
 
     def describe_event(self, event: Any) -> str:
-        """Describe an event briefly, by its sentence for people or its fields."""
+        """Describe an event briefly, by its sentence for people or its fields. Silent events are not described."""
+        if event.silent:
+            return ""
         sentences, plain = _words(self.game)
         return (sentences.sentence(event, seat_label) or plain.sentence(event, seat_label)).removesuffix(".")
 
-    def entries_seen_by(self, seat: int) -> Iterator[LogEntry]:
-        """Return the log entries that a seat saw before it left the game."""
-        for entry in self.log:
-            if entry.only is None or entry.only == seat:
-                yield entry
-                if getattr(entry.what, "leaves", None) == seat:
-                    return
+    def _describe(self, event: GameEvent) -> str:
+        match event:
+            case AnswerEvent(node, action):
+                return self.describe_answer(node, action)
+            case KindsEvent(kinds):
+                return f"hand {join_spaced(kinds)}"
+        return self.describe_event(event)
+
+    def lines(self, seat: int) -> list[str]:
+        """Return descriptions of the events that a seat saw."""
+        return [*self.log.of(seat).fold(self._begin_lines, self.rules).texts]
+
+    def _begin_lines(self, rules: Any, seat: int) -> "_Lines":
+        return _Lines(self._describe)
 
     def updated_recall(self, seat: int) -> Any:
-        """Return a seat's `Recall`, updated with new entries."""
-        recall = self._recalls.get(seat)
-        if recall is None:
-            recall = self._recalls[seat] = self.recalls(seat)
-        for entry in self.log[recall.read :]:
-            if not recall.left and (entry.only is None or entry.only == seat):
-                if type(entry.what) is tuple and entry.what[0] == "hand":
-                    recall.dealt = entry.what[1]
-                recall.add(entry.what)
-                recall.left = getattr(entry.what, "leaves", None) == seat
-        recall.read = len(self.log)
-        return recall
+        return self.log.of(seat).fold(self.recalls, self.rules)
+
+    def dealt(self, seat: int) -> Sequence[Any]:
+        """Return the hand that a seat was dealt."""
+        return next((event.kinds for event in self.log.of(seat) if isinstance(event, KindsEvent)), ())
 
     def information(self, seat: int) -> str:
         """Return the information state as text, which is everything that a seat knows, including its own actions."""
-        return "; ".join([entry.text for entry in self.entries_seen_by(seat)])
+        return "; ".join(self.lines(seat))
 
     def __str__(self) -> str:
         """Return the full state, including every action and outcome."""
-        entries = [entry.text if entry.only is None else f"[{entry.only}: {entry.text}]" for entry in self.log]
-        return "; ".join([*entries, *self.pending_outcomes()])
+        described = [(event.only, text) for event in self.log.events if (text := self._describe(event))]
+        lines = [text if only is None else f"[{only}: {text}]" for only, text in described]
+        return "; ".join([*lines, *self.pending_outcomes()])
 
     def pending_outcomes(self) -> Sequence[str]:
         """Return the chance outcomes that the engine has not received yet."""
@@ -328,7 +331,7 @@ class Course:
         """Return the information state as numbers. Missing rows are 0."""
         recall = self.updated_recall(seat)
         parts = {part.name: [*part.value(self, seat)] for part in self.recalled}
-        return {"hand": count_by_kind(recall.dealt, self.kinds), **parts, self.rows: recall.rows[:]}
+        return {"hand": count_by_kind(self.dealt(seat), self.kinds), **parts, self.rows: recall.rows[:]}
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the parts of `recall`."""
@@ -410,19 +413,31 @@ class Course:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_stage": None, "_recalls": {}}  # rebuilt from `script` and the log
+        return {**vars(self), "_stage": None, "log": Log(self.log.events)}  # the rest is rebuilt from these
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Copy the game, sharing the log entries and `shared`, which never change."""
+        """Copy the game, sharing the events and `shared`, which never change."""
         twin = copy(self)
         own = {name: value for name, value in vars(twin).items() if name not in ("log", "history")}
         vars(twin).update(deepcopy(own, {id(one): one for one in self.shared()}))
-        twin.log, twin.history = self.log[:], self.history[:]
+        twin.log, twin.history = Log(self.log.events), self.history[:]
         return twin
 
     def shared(self) -> Iterator[Any]:
         """Return values that copies can share."""
         yield self.rules
+
+
+class _Lines:
+    """Descriptions of a seat's events: a fold over its log."""
+
+    def __init__(self, describe: Callable[[GameEvent], str]) -> None:
+        self._describe = describe
+        self.texts: list[str] = []
+
+    def see(self, event: GameEvent) -> None:
+        if text := self._describe(event):
+            self.texts.append(text)
 
 
 def try_out(game: Game, course: type[Course], players: int) -> None:
@@ -452,9 +467,9 @@ def _play_flaws(course: Course) -> Iterator[str]:
                 if len(values) != sizes[name]:
                     yield f"the feature {name!r} has {len(values)} numbers, not {sizes[name]}"
             course.recall(seat)
-    for entry in course.log:
-        if entry.only not in (None, CHANCE, *range(course.players)):
-            yield f"{one_line(entry.text)!r} is only for seat {entry.only!r}, but there are {course.players} seats"
+    for event in course.log.events:
+        if event.only not in (None, NOBODY, *range(course.players)):
+            yield f"{type(event).__name__} is only for seat {event.only!r}, but there are {course.players} seats"
     if len(course.history) > course.longest:
         yield f"there are {len(course.history)} steps, but `longest` is {course.longest}"
     rows = max(len(course.recall(seat)[course.rows]) for seat in range(course.players))

@@ -22,7 +22,7 @@ from dubito.errors import UsageError, one_line
 from dubito.game import Game, GameEvent, Player, Seating, make_player
 from dubito.game.find import find_bots, find_game, game_names
 from dubito.game.streams import DealStreams
-from dubito.plugins.openspiel.course import TERMINAL, Course, LogEntry, try_out
+from dubito.plugins.openspiel.course import TERMINAL, Course, try_out
 from dubito.plugins.openspiel.courses import load_courses, own_courses
 from dubito.seats.external import build_rules
 
@@ -261,8 +261,8 @@ class SeatedBot(pyspiel.Bot):  # type: ignore[misc]  # pyspiel has no types
     def _forget(self) -> None:
         self._player: Player | None = None
         self._streams = DealStreams(self._seed, self._games).seat(self._seat)
-        self._at = 0  # number of log entries passed to the bot
-        self._last: LogEntry | None = None
+        self._at = 0  # number of events passed to the bot
+        self._last: GameEvent | None = None
         self._left = False
         self._steps: deque[int] = deque()
 
@@ -284,7 +284,8 @@ class SeatedBot(pyspiel.Bot):  # type: ignore[misc]  # pyspiel has no types
 
     def _observe(self, course: Course) -> Any:
         """Pass new events to the bot, or all events if the state belongs to another game."""
-        if self._at > len(course.log) or (self._at and course.log[self._at - 1] is not self._last):
+        log = course.log.events
+        if self._at > len(log) or (self._at and log[self._at - 1] is not self._last):
             self._forget()
         if course.engine is None:
             return None
@@ -296,13 +297,12 @@ class SeatedBot(pyspiel.Bot):  # type: ignore[misc]  # pyspiel has no types
             self._games += 1
         self._player.cards = look(self._streams)  # a cloned state has separate hands
         observes = self._class.needs_events()
-        for entry in course.log[self._at :]:
-            event = entry.what if isinstance(entry.what, GameEvent) else None
-            if observes and not self._left and event and not event.silent and event.only in (None, self._seat):
+        for event in log[self._at :]:
+            if observes and not self._left and event.only in (None, self._seat) and not event.silent:
                 self._player.observe(event)
-            self._left = self._left or getattr(entry.what, "leaves", None) == self._seat
-            self._last = entry
-        self._at = len(course.log)
+            self._left = self._left or event.leaves == self._seat
+            self._last = event
+        self._at = len(log)
         return self._player
 
 

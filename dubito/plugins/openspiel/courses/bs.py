@@ -12,7 +12,18 @@ from typing import Any, Final, Self, cast
 
 from dubito.errors import UsageError
 from dubito.game import GameEvent
-from dubito.games.bs.cards import COPIES, DECK, NUMBERS, PlayEvent, TurnEvent, WinEvent
+from dubito.game.events import EVERYTHING, AnswerEvent
+from dubito.games.bs.cards import (
+    COPIES,
+    DECK,
+    NUMBERS,
+    AccuseEvent,
+    LoseEvent,
+    PlayEvent,
+    TakeEvent,
+    TurnEvent,
+    WinEvent,
+)
 from dubito.games.bs.engine import State, deal
 from dubito.games.bs.game import GAME
 from dubito.games.bs.table import SEATS
@@ -38,10 +49,7 @@ NO, YES = DONE + 1, DONE + 2
 
 
 class BSRecall(Recall):
-    """One row per turn.
-
-    Unknown cards and numbers are 0. The sizes show who accused and whether the play was a lie.
-    """
+    """One row per turn. Unknown cards and numbers are 0."""
 
     columns = {
         "cards": NUMBERS,  # cards played that the seat knows, by number
@@ -52,43 +60,33 @@ class BSRecall(Recall):
         "lost": 1,  # card drawn from the accuser, + 1
     }
 
-    def __init__(self, seat: int) -> None:
-        super().__init__(seat)
+    def __init__(self, rules: Any, seat: int) -> None:
+        super().__init__(rules, seat)
         self.picks = [0] * NUMBERS  # cards of an unfinished play, by number
-        self._sizes = [NUMBERS] * len(SEATS)
         # From the bottom: the row and the number of cards, or 0 for a lost card.
         self._pile: list[tuple[list[int], int]] = []
         self._taken = self._pile  # the pile before
 
-    def add(self, what: Any) -> None:
-        match what:
-            case ("did", _, pick) if pick < DONE:
+    def see(self, event: Any) -> None:
+        match event:
+            case AnswerEvent(_, pick) if pick < DONE:
                 self.picks[pick] += 1
-            case ("did", _, answer) if answer > DONE:
+            case AnswerEvent(_, answer) if answer > DONE:
                 self.fill(self.rows[-1], answer=1 + (answer == YES))
             case PlayEvent(seat, _, n):
                 own = seat == self.seat
                 self._pile.append((self.begin(cards=self.picks if own else (), n=n), n))
-                self._sizes[seat] -= n
                 self.picks = [0] * NUMBERS if own else self.picks
-            case TurnEvent(pile, hands):
-                self._note_settlement(pile, hands)
-            case ("takes", cards):
-                self._learn([*cards])
-            case ("loses", number):
-                self.fill(self.rows[-1], lost=number + 1)
+            case AccuseEvent(accuser, _, lie):
+                self.fill(self.rows[-1], accuser=accuser + 1, lie=1 + lie)
+                self._taken, self._pile = self._pile, [(self.rows[-1], 0)] if lie else []
+            case TakeEvent(cards):
+                self._show_pile([card.number for card in cards])
+            case LoseEvent(card):
+                self.fill(self.rows[-1], lost=card.number + 1)
 
-    def _note_settlement(self, pile: int, hands: Sequence[int]) -> None:
-        changed = [seat for seat in SEATS if hands[seat] != self._sizes[seat]]
-        self._sizes, self._taken = [*hands], self._pile
-        if changed:
-            lie, mover = pile == 1, (len(self.rows) - 1) % len(SEATS)
-            accuser = next(seat for seat in changed if seat != mover)
-            self.fill(self.rows[-1], accuser=accuser + 1, lie=1 + lie)
-            self._pile = [(self.rows[-1], 0)] if lie else []
-
-    def _learn(self, cards: list[int]) -> None:
-        """Note the cards that the seat picked up, which show what was played."""
+    def _show_pile(self, cards: list[int]) -> None:
+        """Fill in the cards that the seat picked up, which show what was played."""
         for row, n in self._taken:
             if n:
                 self.fill(row, cards=count_by_kind(cards[:n], KINDS))
@@ -162,7 +160,7 @@ class BSCourse(Course):
             self.log_events(game.apply(GAME.output_of("cards", picks[:-1], game.cards(seat, cast(Any, None)))))
             return
         accuses = (yield Fork("bs", (NO, YES))) == YES
-        accusers, draws, lost = [*self._accusers, *[seat] * accuses], [], None
+        accusers, draws = [*self._accusers, *[seat] * accuses], list[float]()
         if seat == max({*SEATS} - {game.public.mover}):
             if len(accusers) > 1:
                 accuser = yield draw("accuser", accusers)
@@ -172,22 +170,17 @@ class BSCourse(Course):
                 hand = self.hand(accusers[0])
                 lost = yield draw("loses", hand)
                 draws.append(draw_for_index(hand.index(lost), len(hand)))
-            self._settle(accuses, accusers, draws, lost)
+            self._settle(accuses, draws)
         else:
             self._accusers = accusers
             game.apply(accuses)
 
-    def _settle(self, accuses: bool, accusers: Sequence[int], draws: list[float], lost: int | None) -> None:
-        """End the turn after the last answer and the draws."""
-        game = self.engine
-        mover, lie, pile = game.public.mover, game.lie, tuple(card.number for card in game.pile.cards)
+    def _settle(self, accuses: bool, draws: list[float]) -> None:
+        """End the turn after the last answer and the draws. Seats see their cards of the pile last."""
         self._accusers, self._draws.draws = [], draws
-        self.log_events(game.apply(accuses))
+        events = self.engine.apply(accuses, EVERYTHING)
         assert not self._draws.draws, "the engine has drawn less than chance decided"
-        if accusers:
-            self.note(f"takes {join_spaced(pile)}", ("takes", pile), mover if lie else accusers[0])
-        if lost is not None:
-            self.note(f"loses {lost}", ("loses", lost), accusers[0])
+        self.log_events(sorted(events, key=lambda event: isinstance(event, TakeEvent | LoseEvent)))
 
     def describe_event(self, event: GameEvent) -> str:
         match event:
@@ -197,7 +190,11 @@ class BSCourse(Course):
                 return f"pile {pile}, hands {join_spaced(hands)}"
             case WinEvent(seat):
                 return f"seat {seat} wins"
-        return type(event).__name__.removesuffix("Event").lower()
+            case TakeEvent(cards):
+                return f"takes {join_spaced(card.number for card in cards)}"
+            case LoseEvent(card):
+                return f"loses {card.number}"
+        return "" if event.silent else type(event).__name__.removesuffix("Event").lower()
 
     def actions_of(self, output: Any) -> list[int]:
         if isinstance(output, bool):

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any, Final, Self, cast
 
 from dubito.game import GameEvent
-from dubito.game.log import SeatLog
+from dubito.game.events import EVERYTHING
 from dubito.games.defuse.engine import (
     ACTS,
     ALL_CARDS,
@@ -26,9 +26,9 @@ from dubito.games.defuse.engine import (
 from dubito.games.defuse.events import (
     DrawEvent,
     EndEvent,
-    HandEvent,
     HideEvent,
     LookEvent,
+    PileEvent,
     PlaceEvent,
     PlayEvent,
     TakeEvent,
@@ -64,9 +64,9 @@ class DefuseRecall(Recall):
     # All but `bomb` are stored + 1.
     columns = {"seat": 1, "act": 1, "card": 1, "place": 1, "bomb": 1, "shown": SEE_DEPTH}
 
-    def add(self, what: Any) -> None:
-        """Process a log entry. A place counts as the action after the last of `ACTS`."""
-        match what:
+    def see(self, event: Any) -> None:
+        """Process an event. A place counts as the action after the last of `ACTS`."""
+        match event:
             case PlayEvent(seat, "skip" | "shuffle" | "see" as card):
                 self.begin(seat=seat + 1, act=ACTS.index(card) + 1)
             case DrawEvent(seat, end, bomb):
@@ -122,7 +122,7 @@ class DefuseCourse(Course):
         yield from self._order("pile", pile, draws)
         self._draws = ChanceDraws(draws=draws)
         self.finish_deal(deal(cast(Random, self._draws)))
-        self._note_pile()
+        assert not self._draws.draws, "the engine has drawn less than chance decided"
 
     def _order(self, node: str, cards: list[str], draws: list[float], most: int = PILE) -> Stage:
         """Yield the draws that order these cards from the end, matching the engine's swaps.
@@ -136,11 +136,6 @@ class DefuseCourse(Course):
             cards[place], cards[n - 1] = cards[n - 1], cards[place]
             draws.append(draw_for_index(place, n))
 
-    def _note_pile(self) -> None:
-        assert not self._draws.draws, "the engine has drawn less than chance decided"
-        pile = tuple(reversed(self.engine.pile))
-        self.note(f"top {join_spaced(pile)}", ("pile", pile), CHANCE)
-
     def turn(self) -> Stage:
         """Yield an action or a place and, after a shuffle card, the order of the pile."""
         game, draws = self.engine, list[float]()
@@ -152,10 +147,8 @@ class DefuseCourse(Course):
         if act == "shuffle":
             yield from self._order("pile", list(game.pile), draws)
         self._draws.draws = draws
-        drawn = act == "shuffle" and len({*game.pile}) > 1
-        self.log_events(game.apply(act))
-        if drawn:
-            self._note_pile()
+        self.log_events(game.apply(act, EVERYTHING))
+        assert not self._draws.draws, "the engine has drawn less than chance decided"
 
     def describe_event(self, event: GameEvent) -> str:
         match event:
@@ -173,7 +166,9 @@ class DefuseCourse(Course):
                 return f"at place {place}"
             case EndEvent(loser):
                 return f"seat {loser} has lost"
-        return "the game begins"
+            case PileEvent(cards) if len(cards) > 1:  # otherwise chance did not decide anything
+                return f"top {join_spaced(cards)}"
+        return "" if event.silent else "the game begins"
 
     def actions_of(self, output: Any) -> list[int]:
         return [PLACES + output if isinstance(output, int) else ACTS.index(output)]
@@ -187,11 +182,9 @@ class DefuseCourse(Course):
         course = type(self)(self.players, self.rules)
         if self.engine is None:
             return course  # before anyone has seen anything
-        dealt = self.updated_recall(seat).dealt
-        seen = [entry.what for entry in self.entries_seen_by(seat) if isinstance(entry.what, GameEvent)]
-        log = SeatLog(seat, [HandEvent(tuple(dealt), only=seat), *seen])
+        log = self.log.of(seat)
         world = sample_world(log, chance)
-        first, second = [card for card in dealt if card != DEFUSE], world.hand
+        first, second = [card for card in self.dealt(seat) if card != DEFUSE], world.hand
         course._fix_order([*first, *second] if seat == 0 else [*second, *first])
         own = iter([action for player, action in self.history if player == seat])
         for place, event in enumerate(log):

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Final, Self, cast
 from dubito.errors import UsageError
 from dubito.game import GameEvent, Player
 from dubito.game.events import EVERYTHING, AnswerEvent
-from dubito.game.log import Position, SeatLog
+from dubito.game.log import Log, Position, SeatLog
 from dubito.game.streams import SeatStreams
 from dubito.games.dubito.bot import NODES, FiveNodes, Listener, five_questions
 from dubito.games.dubito.cards import COPIES, JOKER, MAX_PLAY, NUMBERS, Hand, HandView, TurnData, TurnOutput
@@ -35,7 +35,6 @@ from dubito.games.dubito.events import (
     DoubtResolvedEvent,
     Event,
     GameStartEvent,
-    HandDealtEvent,
     OwnCardsEvent,
     PlayerWonEvent,
 )
@@ -47,6 +46,7 @@ from dubito.plugins.openspiel.course import (
     Course,
     Feature,
     Fork,
+    KindsEvent,
     Recall,
     Stage,
     count_by_kind,
@@ -205,17 +205,17 @@ class DubitoRecall(Recall):
         "own": 2,  # own turns: bluffed, and played as many as possible: 1 no, 2 yes
     }
 
-    def __init__(self, seat: int) -> None:
-        super().__init__(seat)
+    def __init__(self, rules: Any, seat: int) -> None:
+        super().__init__(rules, seat)
         self.sets = [0] * VALUES  # turn after which a set of the number left the game
         self.own = [0, 0]  # answers of an unfinished turn
         self._round: list[tuple[list[int], int]] = []  # rows and their numbers of cards
 
-    def add(self, what: Any) -> None:
-        match what:
-            case ("did", "A" | "D", answer):
+    def see(self, event: Any) -> None:
+        match event:
+            case AnswerEvent("A" | "D", answer):
                 self.own[0] = 1 + answer
-            case ("did", "B" | "E", answer):
+            case AnswerEvent("B" | "E", answer):
                 self.own[1] = 1 + answer
             case OwnCardsEvent(cards):
                 self.fill(self.rows[-1], cards=[card + 1 for card in cards], own=self.own)
@@ -223,8 +223,8 @@ class DubitoRecall(Recall):
             case CardsPlayedEvent(seat, number, n):
                 self._round.append((self.begin(seat=seat + 1, number=number, n=n), n))
             case DoubtResolvedEvent():
-                self.begin(seat=what.doubter_id + 1, doubt=1, number=what.declared_number)
-                shown = split_shown_cards(what, [n for _, n in self._round])
+                self.begin(seat=event.doubter_id + 1, doubt=1, number=event.declared_number)
+                shown = split_shown_cards(event, [n for _, n in self._round])
                 for (row, _), cards in zip(self._round, shown, strict=True):
                     self.fill(row, cards=[card + 1 for card in cards])
                 self._round = []
@@ -354,13 +354,8 @@ def _describe_event(event: Event) -> str:
             return f"seat {seat} wins place {place}"
 
 
-def _as_event(what: Any, seat: int) -> GameEvent:
-    match what:
-        case ("hand", cards):
-            return HandDealtEvent(cards, only=seat)
-        case ("did", node, answer):
-            return AnswerEvent(node, bool(answer), only=seat)
-    return cast(GameEvent, what)
+def _as_in_harness(event: GameEvent) -> GameEvent:
+    return replace(event, answer=bool(event.answer)) if isinstance(event, AnswerEvent) else event
 
 
 class Diary:
@@ -449,7 +444,7 @@ class DubitoCourse(Course):
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Copy faster than the default, because enumerating a tree copies each state."""
         twin = copy(self)
-        twin.log, twin.history, twin.script = self.log[:], self.history[:], self.script[:]
+        twin.log, twin.history, twin.script = Log(self.log.events), self.history[:], self.script[:]
         twin.engine = pickle.loads(pickle.dumps(self.engine))  # noqa: S301, our own
         return twin
 
@@ -470,15 +465,12 @@ class DubitoCourse(Course):
         self.finish_deal(State(self.rules, hands))
 
     def turn(self) -> Stage:
-        given, seat = list[int](), self.engine.seat
+        given = list[int]()
         while isinstance(output := self._output(given), Fork):
             given.append((yield output))
         cards = tuple(sorted(output.cards or ()))  # their order within a play is irrelevant
         events = self.engine.apply(replace(output, cards=cards), EVERYTHING)
-        self.log_events(events)
-        for own in events:
-            if isinstance(own, OwnCardsEvent):
-                self.note(f"with {join_spaced(cards)}", own, seat)
+        self.log.add(sorted(events, key=lambda event: event.silent))  # own cards come last
 
     def _output(self, given: Sequence[int]) -> TurnOutput | Fork:
         """Return the turn's output, or the fork to decide next."""
@@ -496,8 +488,10 @@ class DubitoCourse(Course):
             fork: Fork = missing.args[0]
             return fork
 
-    def describe_event(self, event: Event) -> str:
-        return _describe_event(event)
+    def describe_event(self, event: GameEvent) -> str:
+        if isinstance(event, OwnCardsEvent):
+            return f"with {join_spaced(event.cards)}"
+        return "" if event.silent else _describe_event(cast(Event, event))
 
     def steps(self, player: Player) -> list[int]:
         """Return the bot's answers to the questions. The bot's own draws are dropped, because chance draws here."""
@@ -512,8 +506,8 @@ class DubitoCourse(Course):
             )
         return recorder.answers
 
-    def words(self, player: int, action: int) -> str:
-        return super().words(player, action) if player == CHANCE else f"{self.node} {self.done[action]}"
+    def describe_answer(self, node: str, action: int) -> str:
+        return f"{node} {self.done[action]}"
 
     def pending_outcomes(self) -> Sequence[str]:
         return [f"{self.node} after {join_spaced(self.script)}"] if self.script else []
@@ -562,9 +556,10 @@ class DubitoCourse(Course):
 
     def seat_log(self, seat: int) -> SeatLog:
         """Return what this seat has seen, including its last cards if it has won."""
-        seen, own = [*self.entries_seen_by(seat)], [entry for entry in self.log if entry.only == seat]
-        missing = [entry for entry in own if entry not in seen]
-        return SeatLog(seat, [_as_event(entry.what, seat) for entry in (*seen, *missing)])
+        seen = self.log.of(seat)
+        own = [event for event in self.log.events if event.only == seat]
+        events = [*seen, *own[sum(event.only == seat for event in seen) :]]
+        return SeatLog(seat, [_as_in_harness(event) for event in events if not isinstance(event, KindsEvent)])
 
     def _own_steps(self, seat: int) -> Iterator[int]:
         """Return the seat's answers and the draws of its turns."""
@@ -626,7 +621,7 @@ class CardsCourse(DubitoCourse):
             return Fork("more", [*cards, DONE])
         return Fork("play", [*cards, DOUBT] if game.can_doubt else cards)
 
-    steps, words = Course.steps, Course.words
+    steps, describe_answer = Course.steps, Course.describe_answer
 
     def why_illegal(self, output: Any) -> str | None:
         game = self.engine

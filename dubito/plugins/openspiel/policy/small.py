@@ -227,7 +227,7 @@ class _OfOurs:
     def seat_view(self, state: InfoState) -> SeatView:
         course = self._course(state)
         hand = " ".join(map(str, course.hand(state.seat)))
-        return SeatView(hand, [entry.text for entry in course.entries_seen_by(state.seat)])
+        return SeatView(hand, course.lines(state.seat))
 
     def situation(self, state: InfoState) -> Any:
         return Situation(state.string, self.names(state))
@@ -242,9 +242,7 @@ class _OfOurs:
         look = partial(course.engine.cards, state.seat)
         rules = getattr(course.engine, "rules", self.rules)  # as the engine's type
         player = _make_player(self.game, rules, entrant, state.seat, draw, seed, look)
-        return _with_observations(
-            player, [entry.what for entry in course.entries_seen_by(state.seat) if isinstance(entry.what, GameEvent)]
-        )
+        return _with_observations(player, [event for event in course.log.of(state.seat) if not event.silent])
 
     def act(self, player: Any, state: InfoState) -> int:
         answer = self._course(state).ask_player(player)

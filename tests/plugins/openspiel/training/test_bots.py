@@ -89,8 +89,7 @@ def test_a_bot_observes_what_its_seat_does() -> None:
     for seed in range(4):
         Watcher.made = []
         state = play_bots(DUBITO, [SeatedBot(DUBITO, seat, Watcher) for seat in range(4)], seed)
-        events_of = [entry.what for entry in state.course.log if not isinstance(entry.what, tuple)]
-        told = [event for event in events_of if not event.silent]
+        told = [event for event in state.course.log.events if not event.silent]
         for watcher in Watcher.made:
             events = [event for event, _ in watcher.seen]
             won = [place for place, e in enumerate(told) if isinstance(e, PlayerWonEvent) and e.player_id == watcher.id]

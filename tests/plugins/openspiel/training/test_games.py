@@ -14,6 +14,7 @@ import pyspiel
 import pytest
 
 from dubito.errors import IllegalOutput, UsageError
+from dubito.games.bs.cards import TakeEvent
 from dubito.games.dubito.engine import Result
 from dubito.games.dubito.events import DiscardEvent
 from tests.conftest import in_gate
@@ -90,7 +91,7 @@ def test_winner_of_dubito_observes_nothing_more() -> None:
 
 def test_the_tensor_of_dubito_has_the_sets_that_are_gone() -> None:
     *_, state = states("dubito")
-    gone = {entry.what.card_number for entry in state.course.log if isinstance(entry.what, DiscardEvent)}
+    gone = {event.card_number for event in state.course.log.events if isinstance(event, DiscardEvent)}
     seat = state.course.engine.places.index(None)
     after = state.course.recall(seat)["sets"]
     assert {number for number, turn in enumerate(after) if turn} == gone != set()
@@ -113,16 +114,16 @@ def test_picked_up_pile_of_bs_reveals_its_cards() -> None:
     """Check each row of the tensor back to the start of the pile, which can include a card that an accuser lost."""
     learnt, at = 0, 0
     for state in states("dubito_bs(max_rounds=12)"):
-        new_entries, at = state.course.log[at:], len(state.course.log)
-        for entry in new_entries:
-            if isinstance(entry.what, tuple) and entry.what[0] == "takes":
-                rows = state.course.recall(entry.only)["turns"]
+        new_events, at = state.course.log.events[at:], len(state.course.log.events)
+        for event in new_events:
+            if isinstance(event, TakeEvent):
+                rows = state.course.recall(event.only)["turns"]
                 known = Counter({number: n for number, n in enumerate(rows.pop()[:13]) if n})
                 while rows and not rows[-1][ACCUSER]:
                     known.update({number: n for number, n in enumerate(rows.pop()[:13]) if n})
                 if rows and rows[-1][LIE] == 2:
                     known[rows[-1][LOST] - 1] += 1
-                assert known == Counter(entry.what[1])
+                assert known == Counter(card.number for card in event.cards)
                 learnt += 1
     assert learnt > 20
 

@@ -181,15 +181,16 @@ def test_shipped_games_load_the_same_way() -> None:
 
 
 STACKS = """
+from dubito.game.events import AnswerEvent
 from dubito.plugins.openspiel.course import Course, Recall, draw, hand_feature, node_feature
 from games.stacks.game import GAME, DrawnEvent, LaidEvent, State
 
 class StacksRecall(Recall):
     columns = {"seat": 1, "laid": 1, "drawn": 1}
 
-    def add(self, what):
-        match what:
-            case ("did", _, action):
+    def see(self, event):
+        match event:
+            case AnswerEvent(_, action):
                 self.laid = action + 1
             case LaidEvent(seat):
                 self.begin(seat=seat + 1, laid=self.laid if seat == self.seat else 0)

@@ -35,9 +35,8 @@ class Told:
         self.state, self.at = state, 0
 
     def new(self) -> list[GameEvent]:
-        log = self.state.course.log
-        seen = [entry.what for entry in log[self.at :] if isinstance(entry.what, GameEvent)]
-        events = [event for event in seen if not event.silent]
+        log = self.state.course.log.events
+        events = [event for event in log[self.at :] if not event.silent]
         self.at = len(log)
         return events
 

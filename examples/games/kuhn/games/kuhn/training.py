@@ -13,9 +13,9 @@ class KuhnRecall(Recall):
 
     columns = {"act": 1}
 
-    def add(self, what: Any) -> None:
-        if isinstance(what, ActEvent):
-            self.begin(act=1 + ACTS.index(what.act))
+    def see(self, event: Any) -> None:
+        if isinstance(event, ActEvent):
+            self.begin(act=1 + ACTS.index(event.act))
 
 
 class KuhnCourse(Course):
