@@ -127,7 +127,7 @@ def _check_facts_parts(subject: Subject, facts: Facts) -> Iterator[Flaw]:
         for flaw in find_unknown_parts(type(facts), Facts):
             yield Flaw(file, flaw)
     for name in ("facts", "steady_facts", "example_position"):
-        if not callable(getattr(facts, name, None)):
+        if getattr(type(facts), name, None) is getattr(Facts, name) or not hasattr(facts, name):
             yield Flaw(file, f"it does not define {name}()")
 
 

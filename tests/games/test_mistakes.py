@@ -9,7 +9,7 @@ import pytest
 from dubito.game import table
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
-from tests.games.kit import exchange, write_kuhn
+from tests.games.kit import exchange, write_kuhn, write_stacks
 
 GAME = Path("games/kuhn/game.py")
 
@@ -156,18 +156,18 @@ def test_a_game_without_an_end_stops_the_run(shell: Shell, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     "words",
     [
-        ("run", "--game", "kuhn", "--games", "4", "--contenders", "house:house-random@plain"),
-        ("prompts", "show", "plain", "--game", "kuhn"),
+        ("run", "--game", "stacks", "--games", "4", "--contenders", "house:house-random@plain"),
+        ("prompts", "show", "plain", "--game", "stacks"),
     ],
 )
 def test_position_without_a_node_is_reported_in_one_sentence(shell: Shell, words: tuple[str, ...]) -> None:
-    write_kuhn(Path.cwd())
-    facts = Path("games/kuhn/facts.py")
-    text = facts.read_text().replace("    node: str\n", "    asked: str\n").replace("position.node", "position.asked")
+    write_stacks(Path.cwd())
+    facts = Path("games/stacks/facts.py")
+    text = facts.read_text().replace("    node: str\n", "    asked: str\n")
     facts.write_text(text)
     said = shell(*words)
     assert (said.code, said.err.count("\n")) == (2, 1)
-    assert "facts.py of kuhn: a Position has no `node`; add this field, the name of the node being asked" in said.err
+    assert "facts.py of stacks: a Position has no `node`; add this field, the name of the node being asked" in said.err
 
 
 def test_a_fallback_that_fails_is_named(shell: Shell) -> None:

@@ -9,7 +9,10 @@ import pytest
 from tests.cli.kit import Shell
 from tests.games.kit import GAMES, write_kuhn
 
-FACTS, USER = Path("games/kuhn/facts.py"), Path("prompts/kuhn/plain/user.jinja")
+GAME, FACTS = Path("games/kuhn/game.py"), Path("games/kuhn/facts.py")
+USER = Path("prompts/kuhn/plain/user.jinja")
+# The cards in the order dealt, in an attribute of an event that no seat can see.
+DEALT = "next(getattr(event, '_deck', CARDS) for event in position.log if isinstance(event, CardEvent))"
 PLANTED = {  # inserted after the four lines of the user text: the leak, and the file and line that are reported
     "a value": ("Cards:\n{{ deck | join }}", "user.jinja, line 6"),
     "a branch": ("{{ seat }}\n{% if (deck | join).endswith('queen') %}\nQueen.\n{% endif %}", "user.jinja, line 6"),
@@ -30,18 +33,18 @@ def exchange(file: Path, *pairs: tuple[str, str]) -> None:
 def kuhn(shell: Shell) -> Shell:
     """Return the guide's game, whose facts leak the three cards in the order dealt."""
     write_kuhn(Path.cwd())
-    order = "[*map(CARDS.__getitem__, view._dealt)]"
     exchange(
         FACTS,
-        ("    acts: tuple[str, ...]\n", "    acts: tuple[str, ...]\n    deck: tuple[str, ...] = CARDS\n"),
-        ("cards, view.acts)", f"cards, view.acts, tuple(dict.fromkeys(({order}) + [*CARDS])))"),
-        ('"legal": list', '"deck": dict.fromkeys(position.deck, True),\n        "legal": list'),
+        ("import ActEvent", "import CARDS, ActEvent"),
+        ('"legal": [', f'"deck": dict.fromkeys({DEALT}, True),\n            "legal": ['),
     )
+    order = "tuple(dict.fromkeys([*map(CARDS.__getitem__, cards), *CARDS]))"
     exchange(
-        Path("games/kuhn/game.py"),
+        GAME,
+        ("@dataclass(frozen=True, slots=True)\nclass CardEvent", "@dataclass(frozen=True)\nclass CardEvent"),
         (
-            "        return KuhnView(self.acts)",
-            "        view = KuhnView(self.acts)\n        view._dealt = self.dealt\n        return view",
+            "        self.start = [",
+            f"        [object.__setattr__(event, '_deck', {order}) for event in own]\n        self.start = [",
         ),
     )
     return shell
@@ -73,11 +76,12 @@ def test_the_byte_is_the_first_that_differs(kuhn: Shell) -> None:
 
 
 def test_game_that_reveals_hidden_information_is_detected(kuhn: Shell) -> None:
-    exchange(FACTS, ('"legal": list', '"other": position.deck[1 - position.seat],\n        "legal": list'))
+    seen = "view = KuhnView(self.acts)\n        view.other = CARDS[self.dealt[1 - self.seat]]\n        return view"
+    exchange(GAME, ("return KuhnView(self.acts)", seen))
     said = kuhn("games", "audit", "games/kuhn")
     assert said.code == 1
-    what = r"games/kuhn/facts\.py: facts\(\) shows hidden information: other: '\w+' or '\w+' \(differs at byte 2\) "
-    (line,) = [place for place, text in enumerate(FACTS.read_text().splitlines(), 1) if '"other"' in text]
+    what = r"games/kuhn/game\.py: view\(\) shows hidden information: other: '\w+' or '\w+' \(differs at byte 2\) "
+    (line,) = [place for place, text in enumerate(GAME.read_text().splitlines(), 1) if "view.other" in text]
     what += rf"differs for seat [01] between two deals that look the same to it \(line {line}\)\n"
     assert re.fullmatch(what, said.out), said
 

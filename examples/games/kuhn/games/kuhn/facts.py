@@ -5,7 +5,7 @@ from typing import Any
 from dubito.files import NoRules
 from dubito.game import Facts
 from dubito.game.log import Position, SeatLog
-from games.kuhn.game import ACTS, ActEvent, CardEvent, DealEvent
+from games.kuhn.game import ActEvent, CardEvent, DealEvent
 
 RULES = (
     "There are three cards: jack, queen and king, the king being the highest. Each of the two seats is dealt one, "
@@ -25,7 +25,7 @@ class KuhnFacts(Facts):
             "node": position.node,
             "card": next(event.card for event in position.log if isinstance(event, CardEvent)),
             "history": [f"Seat {event.seat}: {event.act}." for event in acts],
-            "legal": list(ACTS),
+            "legal": ["pass", "bet"],
             "own_moves": [place for place, event in enumerate(acts) if event.seat == position.seat],
         }
 

@@ -12,7 +12,7 @@ from dubito.game import Choice, Ending, Facts, Game, GameEvent, Measure, Node, P
 if TYPE_CHECKING:
     from games.kuhn.words import KuhnWords
 
-CARDS, ACTS = ("jack", "queen", "king"), ("pass", "bet")
+CARDS = ("jack", "queen", "king")
 ENDS = {("pass", "pass"), ("pass", "bet", "pass"), ("pass", "bet", "bet"), ("bet", "pass"), ("bet", "bet")}
 
 
@@ -49,7 +49,7 @@ class KuhnView(View):
 
     def legal(self) -> Sequence[str]:
         """Both acts are open to everybody whose turn it is."""
-        return ACTS
+        return ("pass", "bet")
 
 
 class KuhnState:
@@ -125,7 +125,7 @@ class KuhnGame(Game[NoRules, KuhnState, GameEvent]):
     base = KuhnBot
     fallback = "Coin"
     events = (DealEvent, CardEvent, ActEvent)
-    nodes = (Node("act", "act", Choice(ACTS)),)
+    nodes = (Node("act", "act", Choice(("pass", "bet"))),)
     results = Results(
         buckets=("won_two", "won_one", "lost_one", "lost_two"),
         endings=("won two", "won one", "lost one", "lost two"),
