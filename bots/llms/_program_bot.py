@@ -30,7 +30,6 @@ class ProgramBot(AskedBot):
         self._place = Place(services.player.name, self._seating.game, self._seating.deal, id, 0, 0, "")
 
     def observe(self, event: Any) -> None:
-        super().observe(event)
         self._services.observe(event)
 
     def decide(self, node: str, p: Any) -> Any:
@@ -44,7 +43,7 @@ class ProgramBot(AskedBot):
         self._decisions += 1
         form = build_form((ANSWER,), game.node(node))
         legal = [True, False] if isinstance(p, TurnData) else game.legal_answers_of(p, self.cards)
-        facts = self.facts(self.position(node, p))
+        facts = self.facts(self.position(node))
         return self._services.ask(place, facts, legal, form.schema, lambda reply: self._read(node, p, form, reply))
 
     def _read(self, node: str, p: Any, form: Any, reply: Any) -> Any:

@@ -1,13 +1,12 @@
 """LLMBot, which lets a model answer the questions of any game, and the base that it shares with ProgramBot."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from bots.base import BotBase
 from dubito.errors import IllegalOutput
 from dubito.game import fallback_for
 from dubito.game.log import Position, SeatLog
-from dubito.games.dubito.bot import Listener
 from dubito.games.dubito.cards import TurnData
 
 
@@ -20,44 +19,28 @@ class AskedBot(BotBase):
 
     def __init__(self, id: int, game: Any, rules: Any) -> None:
         super().__init__(id)
-        self._game, self._game_rules = game, rules
-        facts = game.facts
-        self._notebook: Any = facts.Notebook(id, rules) if hasattr(facts, "Notebook") else None
-        self._facts_of: Callable[[Any], dict[str, Any]] = getattr(self._notebook, "facts", facts.facts)
+        self._game, self._game_rules, self._facts = game, rules, game.facts
         self._decisions = 0
-        if game.has_walk and self._notebook:  # the notebook also records answers of nodes that a subclass overrides
-            self.listeners = (cast(Listener, self._notebook),)
 
     def play(self, p: Any) -> Any:
         """Play one turn: follow the game's walk, or ask one node if it has none."""
         if self._game.has_walk:
-            if self._notebook:
-                self._notebook.begin_turn(self.cards)
             return super().play(p)
         # The output comes last; the list stays empty if a subclass's decide() answers by itself.
         self._outputs: list[Any] = []
         answer = self.decide(p.node, p)
-        output = self._outputs[-1] if self._outputs else self._game.output_of(p.node, answer, self.cards)
-        if self._notebook:
-            self._notebook.note_answer(p.node, output)
-        return output
+        return self._outputs[-1] if self._outputs else self._game.output_of(p.node, answer, self.cards)
 
-    def observe(self, event: Any) -> None:
-        """Record what the table sees and the cards of own plays."""
-        if self._notebook:
-            self._notebook.observe(event, self.cards)
-
-    def position(self, node: str, p: Any) -> Any:
+    def position(self, node: str) -> Position:
         """Return a question with everything that the seat has seen."""
-        if self._notebook:
-            return self._notebook.position(node, p, self.cards)
         log: SeatLog | None = self._seating.log
         assert log is not None  # a table with a player who is asked keeps a log
         return Position(self._game_rules, node, log.latest())
 
-    def facts(self, position: Any) -> dict[str, Any]:
+    def facts(self, position: Position) -> dict[str, Any]:
         """Return the facts for the prompt. A subclass may change values but not keys."""
-        return self._facts_of(position)
+        facts: dict[str, Any] = self._facts.facts(position)
+        return facts
 
     def accept(self, node: str, p: Any, answer: Any) -> None:
         """Keep the output of an answer. Raises IllegalOutput if the rules refuse it."""
@@ -115,7 +98,6 @@ class LLMBot(AskedBot):
         return super().play(p)
 
     def observe(self, event: Any) -> None:
-        super().observe(event)
         self._fallback.observe(event)
 
     def decide(self, node: str, p: Any) -> Any:
@@ -133,14 +115,14 @@ class LLMBot(AskedBot):
             self._outputs.append(self._fallback.play(p))
             return self._game.answer_of(node, self._outputs[-1])
 
-        position = self.position(node, p)
+        position = self.position(node)
         key = self._conversation.form.key_of(position) if self._game.has_walk and self._conversation else None
         if key is None:
             self._conversation = self._begin(position, place, accept)
             key = self._conversation.form.key_of(position)
         return self._decider.decide(self._conversation, place, turn, self._journal, ask_fallback, key)
 
-    def _begin(self, position: Any, place: Any, accept: Callable[[Any], None]) -> Any:
+    def _begin(self, position: Position, place: Any, accept: Callable[[Any], None]) -> Any:
         """Begin a conversation about this question, or about all the questions of its turn."""
         prompt = self._decider.prompt
         turn = [self.facts(each) for each in prompt.questions(position)]

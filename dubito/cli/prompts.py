@@ -30,7 +30,7 @@ from dubito.experiment.stored import open_recorded_run
 from dubito.files import read_text
 from dubito.game import Game
 from dubito.game.find import Registry, find_bots
-from dubito.game.log import AnyPosition as Position
+from dubito.game.log import Position
 from dubito.llm.price_list import end_of_model_warning
 from dubito.llm.prices import Price, dollars
 from dubito.llm.prompts import game_of_folder, load_prompt, prompt_names, prompt_roots
@@ -105,8 +105,6 @@ def lint(name: str, game: Game) -> None:
         say(f"- {one_line(finding, 1000)}")
     if not advice.findings:
         say("no findings")
-    if not prompt.game.events and prompt.game.workshop.world_pairs() is None:
-        note(f"leaks of hidden information are not checked: {prompt.game.name} has no world_pairs")
 
 
 def node_names(game: Game) -> list[str]:

@@ -43,6 +43,8 @@ def find_definition_flaws(game: Game) -> Iterator[str]:
         yield f"seats is {_shorten(game.seats)}, but must be the minimum and maximum, such as (2, 4)"
     if game.lineup not in get_args(LineupKind):
         yield f"lineup is {_shorten(game.lineup)}, but must be one of {', '.join(get_args(LineupKind))}"
+    if game.has_facts and not game.events:
+        yield "events is empty, but must list the classes of the game's events, from which facts are computed"
     yield from _check_rules(game)
     yield from _check_nodes(game)
     yield from _check_results(game)

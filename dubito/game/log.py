@@ -157,6 +157,3 @@ class Position(Generic[R]):
     def known(self, make: Callable[[Any, int], F]) -> F:
         """Return `make(rules, seat)`, which has seen all events. It is only valid until the next call."""
         return self.log.fold(make, self.rules)
-
-
-AnyPosition = Any  # until the positions of all games are logs

@@ -1,17 +1,17 @@
 """File formats for whole games (deal, outputs and story) and for positions."""
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
-from functools import cache, cached_property
+from functools import cache
 from hashlib import sha256
-from typing import Annotated, Any, ClassVar, Final, Generic, Literal, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from dubito.errors import DubitoError, IllegalOutput, UsageError, one_line
-from dubito.files import CheckedModel, check_format, describe_fault
+from dubito.files import check_format, describe_fault
 from dubito.game import Game, State
 from dubito.game.events import EVERYTHING
 from dubito.game.seeds import Seed
@@ -98,63 +98,6 @@ def _json(value: Any) -> str:
     if hasattr(value, "stored_form"):  # rules that define their own stored form
         value = value.stored_form()
     return json.dumps(asdict(value) if is_dataclass(value) else value, ensure_ascii=False)  # type: ignore[arg-type]
-
-
-P = TypeVar("P")
-
-
-@dataclass(frozen=True)
-class PositionFile(Generic[P]):
-    """Reads and writes the positions of a game as JSON, one field per line.
-
-    Items of a list of objects get a line each. A file may contain `hidden`, the truth that the seat cannot see, which
-    is ignored here.
-    """
-
-    kind: type[P]  # a dataclass whose types validate the file
-    format: str
-    fault: Callable[[P], str | None]  # explains why no game can reach the position; may raise UsageError instead
-    types: Mapping[str, Any] = field(default_factory=dict)  # fields that are validated by another type
-    usual: bool = True  # whether items include fields with default values
-
-    def to_json(self, position: P) -> str:
-        content: dict[str, Any] = {"format": self.format}
-        lists = []
-        for each in fields(cast(Any, position)):
-            content[each.name] = value = getattr(position, each.name)
-            if isinstance(value, tuple) and value and is_dataclass(value[0]):
-                lists.append(each.name)
-                content[each.name] = [*map(self._item, value)]
-        return format_lines(content, lists)
-
-    def _item(self, item: Any) -> dict[str, Any]:
-        usual = {} if self.usual else {each.name: each.default for each in fields(item)}
-        return {key: value for key, value in asdict(item).items() if key not in usual or value != usual[key]}
-
-    def from_json(self, text: str) -> P:
-        """Parse a position. Raises UsageError if it is malformed or impossible."""
-        try:
-            file = self._file.model_validate_json(text)
-            position = self.kind(**{name: getattr(file, name) for name in self._types})
-            why = self.fault(position)
-        except ValidationError as error:
-            refuse_other_format(text, self.format, "this position")
-            why = describe_fault(error)
-        except UsageError as error:
-            why = str(error)
-        if why is not None:
-            raise UsageError(f"this is not a position: {why}")
-        return position
-
-    @property
-    def _types(self) -> dict[str, Any]:
-        return {each.name: each.type for each in fields(cast(Any, self.kind))} | {**self.types}
-
-    @cached_property
-    def _file(self) -> type[BaseModel]:
-        known: dict[str, Any] = {"format": Literal[self.format], **self._types}
-        known = {name: (kind, ...) for name, kind in known.items()} | {"hidden": (Any, None)}
-        return create_model("_File", __base__=CheckedModel, **known)
 
 
 def digest_line(*parts: object) -> str:

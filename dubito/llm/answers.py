@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BaseModel, ValidationError, create_model
 
 from dubito.files import CheckedModel
 from dubito.game import STATED, Answer, Bool, Cards, Choice, Node, Shares, Text
-from dubito.game.log import AnyPosition as Position
+from dubito.game.log import Position
 from dubito.llm.request import AttemptFailed, Cause, DuplicateKey, Reply, parse_json, refuse_duplicate_keys
 from dubito.llm.settings import ReplyPart
 

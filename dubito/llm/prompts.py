@@ -31,7 +31,7 @@ from dubito.files import CheckedModel, describe_fault, from_yaml
 from dubito.game import STATED, Bool, Game
 from dubito.game.find import DUBITO, find_game
 from dubito.game.flaws import find_position_flaws
-from dubito.game.log import AnyPosition as Position
+from dubito.game.log import Position
 from dubito.game.packages import all_packages, find_package, own_folder, plugin_folders, roots
 from dubito.llm import answers
 from dubito.llm.questions import ANSWER_FORMAT, QuestionForm, build_question_form

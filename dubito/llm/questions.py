@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.game import STATED, Bool, Choice, Game, Node, Whole
-from dubito.game.log import AnyPosition as Position
+from dubito.game.log import Position
 from dubito.llm.answers import HARMLESS, ModelAnswer, ReadAnswers, describe_kind
 from dubito.llm.request import AttemptFailed, Reply, parse_json
 

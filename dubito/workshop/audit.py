@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import Final, NamedTuple
 
 from dubito.errors import DubitoError, one_line
-from dubito.game.log import AnyPosition as Position
+from dubito.game.log import Position
 from dubito.llm.prompts import Prompt, RenderedPrompt, load_prompt
 from dubito.llm.recording import common_length
 from dubito.llm.templates import DESCRIPTION, Piece
@@ -133,9 +133,11 @@ class Audit:
             except DubitoError as error:
                 yield Flaw(f"prompts/{self.subject.game.folder}/{name}", str(error))
 
-    def _compare_prompts(self, one: object, other: object, sure: bool) -> Iterator[Flaw]:
+    def _compare_prompts(self, one: Position | None, other: Position | None, sure: bool) -> Iterator[Flaw]:
         self.turns += one is not None or not self.prompts
-        for prompt in self.prompts if one is not None else ():
+        if one is None or other is None:
+            return
+        for prompt in self.prompts:
             if leak := find_leak(prompt, one, other):
                 file = leak._replace(file=self.subject.shown(leak.file)).place
                 if file not in self._reported:

@@ -9,7 +9,7 @@ from dubito.commands import build_command
 from dubito.errors import DubitoError
 from dubito.files import read_text
 from dubito.game import Game
-from dubito.game.log import AnyPosition as Position
+from dubito.game.log import Position
 from dubito.llm.prompts import Prompt
 from dubito.workshop.audit import find_leak
 from dubito.workshop.lint import find_beginning_fault, find_system_fault, render_requests, unified_diff

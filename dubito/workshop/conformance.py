@@ -20,11 +20,12 @@ from tempfile import TemporaryDirectory
 from traceback import extract_tb
 from typing import Any, Final, NamedTuple
 
-from dubito.errors import BotError, DubitoError, IllegalOutput, UsageError, one_line
+from dubito.errors import BotError, DubitoError, IllegalOutput, one_line
 from dubito.game import Choice, Facts, Game, GameEvent, Player, State, Text
 from dubito.game.events import EVERYTHING, NOBODY
 from dubito.game.flaws import find_ending_flaws, find_position_flaws, find_unknown_parts
 from dubito.game.packages import games_path
+from dubito.game.position_file import dump_position, load_position
 from dubito.game.record import Records, require_whole_game
 from dubito.game.words import Words
 from dubito.llm.prompts import Prompt, load_prompt
@@ -35,7 +36,7 @@ from dubito.workshop.hangs import CallHangs, watch_for_hangs
 from dubito.workshop.leaks import check_leaks, check_stale_cards
 from dubito.workshop.legal_checks import check_lists, check_prompt_lists, check_shapes
 from dubito.workshop.plain_data import find_file, find_line
-from dubito.workshop.recordings import Origin, dump_recorded, load_recorded, record_positions
+from dubito.workshop.recordings import Origin, record_positions
 from dubito.workshop.refusals import check_refusals
 from dubito.workshop.sharing import check_handed_out, check_shared_data
 from dubito.workshop.subject import DEALS_PER_SIZE, Flaw, Subject
@@ -46,7 +47,6 @@ _WIN_WORD: Final = re.compile(r"\b(won|wins?|winner)\b")
 _LOSS_WORD: Final = re.compile(r"\b(lost|loss|loses?|loser)\b")
 _WINS: Final = re.compile(r"Player(\d+)Z (?:wins|won|has won)\b")
 _HOSTILE_TEXT: Final = '"}<|{{7}}'  # text that could close any kind of quotes in a prompt
-_NO_POSITIONS: Final = ("", "null", "[]", "{}", "7", '{"seat": "x", "node": 1}')
 
 
 Probe = Callable[[Subject], Iterator[Flaw]]
@@ -420,16 +420,6 @@ def _check_examples(subject: Subject) -> Iterator[Flaw]:
         yield Flaw(
             file, "facts has different keys at different nodes; return every key at each node, with None if unused"
         )
-    for text in _NO_POSITIONS:
-        try:
-            load_recorded(game, text)
-        except UsageError:
-            continue
-        except Exception as error:  # foreign code
-            yield Flaw(file, f"from_json raises {type(error).__name__} for the file {text!r}; raise UsageError")
-        else:
-            yield Flaw(file, f"from_json accepts the file {text!r} as a position: raise UsageError")
-        return
 
 
 def _check_positions(subject: Subject) -> Iterator[Flaw]:
@@ -449,8 +439,8 @@ def _check_positions(subject: Subject) -> Iterator[Flaw]:
             for name in {*game.facts.steady_facts()} & {*facts}:
                 if steady.setdefault((position.seat, name), facts[name]) != facts[name]:
                     yield Flaw(file, f"steady_facts names {name}, which changes during a game")
-            text = dump_recorded(game, position)
-            if dump_recorded(game, load_recorded(game, text)) != text:
+            text = dump_position(game, position)
+            if dump_position(game, load_position(game, text)) != text:
                 yield Flaw(file, f"a position at node {position.node} is different after being written to a file")
 
 

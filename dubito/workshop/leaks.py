@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from dubito.errors import BotError
 from dubito.game import GameEvent
+from dubito.game.log import Position
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
 from dubito.workshop.plain_data import difference, extract_path, find_file, find_line, first_path, to_plain
@@ -41,7 +42,7 @@ _MAY_TELL: Final = "an event may reveal to seat"
 _SILENT_MOVES: Final = 2  # moves of a pair at which unobserved differences are noted
 
 # Called with a turn in two worlds (positions or None), and whether a leak would be certain.
-Compared = Callable[[Any, Any, bool], Iterable[Flaw]]
+Compared = Callable[[Position | None, Position | None, bool], Iterable[Flaw]]
 
 
 class _Suspect(NamedTuple):
@@ -179,7 +180,7 @@ class _Pair:
         for place, output in enumerate(self.subject.outputs[self.deal]):
             if one.state.seat == seat and place > move:
                 if one.held_cards(seat) != other.held_cards(seat):
-                    if self.subject.game.events and not self.suspect:
+                    if self.subject.game.has_facts and not self.suspect:
                         what = f"seat {seat} holds different cards in two games with the same log"
                         sentence = f"{what}; report the cards that it gets and loses with events that it sees"
                         yield self._finding(self.subject.main, "cards", sentence)
@@ -218,9 +219,6 @@ class _Pair:
                 return False
         elif place == move and one.state.seat == mover and not is_known_to_mover(mover, one, other):
             return False
-        if mover == self.variant.seat and one.notebook is not None:
-            for each in (one, other):
-                each.notebook.note_answer(self.subject.game.nodes[0].name, output)
         # After a different move, differing events may reveal it. A move that others observe is not a secret.
         return not (self._observe(*events, place) and (place > move >= 0 or self.is_skipped))
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 from jinja2 import Environment, meta, nodes
 
 from dubito.errors import UsageError, one_line
-from dubito.game.log import AnyPosition as Position
+from dubito.game.log import Position
 from dubito.llm.prompts import Prompt, RenderedPrompt
 from dubito.llm.recording import common_length
 from dubito.llm.templates import DESCRIPTION

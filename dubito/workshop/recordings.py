@@ -24,7 +24,7 @@ from dubito.experiment.play import ChunkPlayer, Lineup
 from dubito.experiment.resolve import model_specs
 from dubito.experiment.stored import Run
 from dubito.files import describe_fault, read_text
-from dubito.game import Game, GameEvent
+from dubito.game import Game
 from dubito.game.events import Listener
 from dubito.game.find import Registry, find_bots
 from dubito.game.log import Position
@@ -57,13 +57,13 @@ class RecordedPosition:
     """A position from a game. `source` is None if the file does not contain it."""
 
     game: Game
-    position: Any  # the game's own kind of `Position`
+    position: Position
     source: Provenance | None = None
     right: Any = None  # the right answer according to the truth; None if there is none
 
     @cached_property
     def text(self) -> str:
-        text = dump_recorded(self.game, self.position)
+        text = dump_position(self.game, self.position)
         if self.source is None:
             return text
         hidden = {"right": self.right, "source": asdict(self.source)}
@@ -86,7 +86,7 @@ class RecordedPosition:
 
 def parse_position(text: str, game: Game) -> RecordedPosition:
     """Parse a position file. Raises UsageError with the malformed or contradictory key."""
-    position = load_recorded(game, text)
+    position = load_position(game, text)
     content = json.loads(text).get("hidden")
     if content is None:
         return RecordedPosition(game, position)
@@ -94,16 +94,6 @@ def parse_position(text: str, game: Game) -> RecordedPosition:
     if hidden.source.seat != position.seat:
         raise UsageError(f"this is not a position: hidden.source: the position belongs to seat {position.seat}")
     return RecordedPosition(game, position, hidden.source, hidden.right)
-
-
-def dump_recorded(game: Game, position: Any) -> str:
-    """Return a position as the text of a file."""
-    return game.facts.to_json(position) if hasattr(game.facts, "to_json") else dump_position(game, position)
-
-
-def load_recorded(game: Game, text: str) -> Any:
-    """Parse a position. Raises UsageError."""
-    return game.facts.from_json(text) if hasattr(game.facts, "from_json") else load_position(game, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,11 +186,7 @@ class Watcher:
         self.recorded: list[RecordedPosition] = []
         self._table, self._origin, self._game, self._rules = table, origin, game, rules
         self._counts = Counter[int]()
-        self._log, self._notebooks = table.keep_log(), list[Any]()
-        if not game.events:
-            facts: Any = game.facts
-            self._notebooks = [facts.Notebook(seat, rules) for seat in range(len(table.players))]
-            self._notify(table.state.start)
+        self._log = table.keep_log()
         for seat, player in enumerate(table.players):
             if game.has_walk and player is not None:
                 player.report_answers(_Questions(self, seat))
@@ -211,30 +197,17 @@ class Watcher:
         node = "" if self._game.has_walk else state.view().node
         if node and self._table.players[seat] is not None:
             self.record_question(seat, node)
-        output, events = step(self._table)
-        if self._notebooks:
-            self._notebooks[seat].note_answer(node, output)
-            self._notify(events)
+        output, _ = step(self._table)
         return output
 
     def record_question(self, seat: int, node: str) -> None:
         origin, number, state = self._origin, self._counts[seat], self._table.state
         self._counts[seat] += 1
         source = Provenance(origin.run, origin.seed, origin.deal, origin.game, seat, number)
-        position: Any = Position(self._rules, node, self._log.of(seat))
-        if self._notebooks:
-            player = self._table.players[seat]
-            assert player is not None
-            position = self._notebooks[seat].position(node, state.view(), player.cards)
+        position = Position(self._rules, node, self._log.of(seat))
         self.recorded.append(
             RecordedPosition(self._game, position, source, self._game.workshop.right_answer(state, node))
         )
-
-    def _notify(self, events: Sequence[GameEvent]) -> None:
-        for event in events:
-            for seat, (notebook, player) in enumerate(zip(self._notebooks, self._table.players, strict=True)):
-                if player is not None and not event.silent and event.only in (None, seat):
-                    notebook.observe(event, player.cards)
 
 
 class _Questions(Listener):

@@ -78,7 +78,6 @@ class SeatWorld:
     seats: int
     seat: int
     state: Any
-    notebook: Any  # None in games whose positions are logs
     log: Log
     chance: _ChangedRandom
     teller: Any = None  # according to the game's words
@@ -105,23 +104,17 @@ class SeatWorld:
         """Return the events that the seat observes, as plain data."""
         self.log.add(events)
         observed = [event for event in events if event.only in (None, self.seat)]
-        if self.notebook is not None:
-            for event in observed:
-                self.notebook.observe(event, self.cards(self.seat))
         return [{type(event).__name__: to_plain(event)} for event in observed]
 
     def legal(self) -> Any:
         return None if self.subject.game.has_walk else to_plain(self.subject.game.legal(self.state.view()))
 
-    def position(self) -> Any:
+    def position(self) -> Position | None:
         """Return the position at the seat's move, or None if the game has no facts."""
-        view = self.state.view()
-        if self.notebook is None:
-            game = self.subject.game
-            return (
-                Position(game.rules(), view.node, self.log.of(self.seat)) if game.events and not game.has_walk else None
-            )
-        return self.notebook.position(view.node, view, self.cards(self.seat))
+        game = self.subject.game
+        if game.has_walk or not game.has_facts:
+            return None
+        return Position(game.rules(), self.state.view().node, self.log.of(self.seat))
 
     def public_words(self) -> dict[str, Any]:
         """Return the game's texts that everyone sees."""
@@ -159,12 +152,9 @@ def build_world(subject: Subject, deal: int, seats: int, seat: int, draw: int) -
     """Deal a game with a different value for one draw, unless `draw` is -1."""
     game, chance = subject.game, _ChangedRandom(DealStreams(0, deal).deck(), draw)
     state = game.deal(game.rules(), seats, chance)
-    keeps = game.has_facts and not game.has_walk and not game.events
-    facts: Any = game.facts if keeps else None
-    notebook = facts.Notebook(seat, game.rules()) if keeps else None
     words = own_words(subject)
     teller = words.teller(state, "seat {}".format) if words else None
-    return SeatWorld(subject, seats, seat, state, notebook, Log(), chance, teller)
+    return SeatWorld(subject, seats, seat, state, Log(), chance, teller)
 
 
 def build_pair(subject: Subject, deal: tuple[int, int], variant: Variant) -> tuple[SeatWorld, SeatWorld]:

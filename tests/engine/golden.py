@@ -7,6 +7,7 @@ the engine, the streams or a bot. Review the difference before you commit it.
 from dataclasses import dataclass
 from pathlib import Path
 
+from dubito.game.events import EVERYTHING
 from dubito.game.find import find_bots
 from dubito.game.record import GameRecord, Recorder, Records
 from dubito.game.streams import DealStreams
@@ -74,7 +75,7 @@ def play(golden: Golden) -> GameRecord:
     recorder, turn = Recorder(GAME, table.state, golden.rules.stored_form()), 0
     while not table.state.over:
         turn += 1
-        recorder.add(turn, *step(table, announce=True))
+        recorder.add(turn, *step(table, EVERYTHING))
     return recorder.record(table.state, golden.bots, golden.seed, golden.deal)
 
 

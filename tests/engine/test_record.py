@@ -7,6 +7,7 @@ from typing import Any, Final
 import pytest
 
 from dubito.errors import UsageError
+from dubito.game.events import EVERYTHING
 from dubito.game.record import FORMAT, GameRecord, Recorder
 from dubito.game.words import seat_label
 from dubito.games.dubito.events import (
@@ -89,7 +90,7 @@ def test_recorder_stores_deal_outputs_and_story() -> None:
     game = position("A2/34/*6")
     recorder = Recorder(GAME, game, {})
     for turn, move in enumerate(map(output, ("A as A", "3", "*", "2")), start=1):
-        recorder.add(turn, move, game.apply(move))
+        recorder.add(turn, move, game.apply(move, EVERYTHING))
     assert recorder.record(game, ["Bo", "Cy", "Di"], 4, 9) == GameRecord(
         format=FORMAT,
         game="dubito",

@@ -11,8 +11,8 @@ import pytest
 
 from dubito.game.find import find_game
 from dubito.game.log import Position, SeatLog
+from dubito.game.position_file import dump_position, load_position
 from dubito.llm.prompts import load_prompt
-from dubito.workshop.recordings import dump_recorded, load_recorded
 from tests.cli.kit import REPO, Shell
 from tests.llm.kit import rows
 
@@ -53,7 +53,7 @@ def test_messages_are_data_in_a_prompt() -> None:
     first = next(event for event in example.log if type(event).__name__ == "HintEvent")
     log = [replace(event, said=HOSTILE) if event is first else event for event in example.log]  # type: ignore[type-var]
     position = replace(example, log=SeatLog(example.seat, log))
-    read = load_recorded(game, dump_recorded(game, position))
+    read = load_position(game, dump_position(game, position))
     lines = str(load_prompt("plain", Path.cwd(), game).render(read)).splitlines()
     assert [line for line in lines if line.startswith("legal: ")] == ["legal: seat 1 | seat 2"]
     hostile, *_ = said = [line for line in lines if line.startswith("seat ")]

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from dubito.game.position_file import dump_position, load_position
 from dubito.games.dubito.knowledge import Knowledge
-from dubito.workshop.recordings import dump_recorded, load_recorded
 from tests.cli.kit import Shell
 from tests.plugins.openspiel.policy.test_command import nash_conv_of
 
@@ -119,7 +119,7 @@ def test_model_is_asked_the_questions_of_a_game() -> None:
     game = small(max_turns=3)
     for state in Tree(game.engine).states[::7]:
         position = game.position(GAME, state)
-        assert load_recorded(GAME, dump_recorded(GAME, position)) == position
+        assert load_position(GAME, dump_position(GAME, position)) == position
         assert state.string.endswith(
             "".join(f"; {node} {'yes' if yes else 'no'}" for node, yes in position.known(Knowledge).answers.items())
         )

@@ -20,6 +20,28 @@ ROUNDS = 3
 class DealEvent(GameEvent):
     """Each seat holds three cards."""
 
+    seats: int
+
+
+@dataclass(frozen=True, slots=True)
+class HandEvent(GameEvent):
+    """The cards that a seat was dealt."""
+
+    silent = True
+
+    cards: tuple[int, ...]
+    only: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCardEvent(GameEvent):
+    """The card that a seat laid, which only it knows."""
+
+    silent = True
+
+    card: int
+    only: int | None
+
 
 @dataclass(frozen=True, slots=True)
 class LaidEvent(GameEvent):
@@ -69,7 +91,8 @@ class State:
         self.deck = list(deck)
         self.hands = [[self.deck.pop() for _ in range(3)] for _ in range(seats)]
         self.stacks: list[list[int]] = [[] for _ in range(seats)]
-        self.start, self.dealt = [DealEvent()], tuple(deck)
+        hands = [HandEvent(tuple(hand), seat) for seat, hand in enumerate(self.hands)]
+        self.start, self.dealt = [DealEvent(seats), *hands], tuple(deck)
         self.turns_played = 0
 
     @property
@@ -96,7 +119,7 @@ class State:
         self.stacks[seat].append(output[0])
         self.hands[seat].append(drawn)
         self.turns_played += 1
-        return [LaidEvent(seat), DrawnEvent(drawn, seat)] if announce else []
+        return [LaidEvent(seat), OwnCardEvent(output[0], seat), DrawnEvent(drawn, seat)] if announce else []
 
     def copy_of(self, output: list[int]) -> list[int]:
         return list(output)
@@ -129,6 +152,7 @@ class StacksGame(Game[Rules, State, GameEvent]):
     seats = (2, 3)
     base = StacksBot
     fallback = "Lowest"
+    events = (DealEvent, HandEvent, LaidEvent, OwnCardEvent, DrawnEvent)
     nodes = (Node("lay", "lay", Cards((1, 2, 3, 4, 5, 6))),)
     results = Results(
         buckets=("wins", "losses"),

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 from dubito.game import Facts, Game, GameEvent, Measure, Results
 
-from .state import NODES, Rules, State
+from . import facts
+from .state import NODES, Begun, HandDealt, Moved, Rules, State
 
 RESULTS: Final = Results(
     buckets=("wins", "losses"),
@@ -27,6 +28,7 @@ class GuessGame(Game[Rules, State, GameEvent]):
     base_path = "dubito.game.Player"
     fallback = "Dull"
     nodes = NODES
+    events = (Begun, HandDealt, Moved)
     results = RESULTS
 
     def rules(self, **settings: Any) -> Rules:
@@ -46,8 +48,6 @@ class GuessGame(Game[Rules, State, GameEvent]):
 
     @property
     def facts(self) -> Facts:
-        from . import facts
-
         return facts
 
 

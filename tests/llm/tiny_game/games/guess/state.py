@@ -38,6 +38,16 @@ class Begun(GameEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class HandDealt(GameEvent):
+    """The cards of a seat."""
+
+    silent = True
+
+    cards: tuple[int, ...]
+    only: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Moved(GameEvent):
     """A public move. For cards, only their number is public."""
 
@@ -92,7 +102,7 @@ class State:
 
     @property
     def start(self) -> list[GameEvent]:
-        return [Begun()]
+        return [Begun(), *(HandDealt(hand, only=seat) for seat, hand in enumerate(self.hands))]
 
     def view(self) -> Seen:
         return Seen(NODES[len(self.moves) % len(NODES)].name, self.hands[self.seat], self.seat in self._said_none)
