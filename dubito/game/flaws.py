@@ -10,6 +10,7 @@ from typing import Any, Final, get_args
 
 from dubito.errors import find_similar, join_names, one_line
 from dubito.game import Answer, Ending, Game, LineupKind, Node, Player, Results, Text
+from dubito.game.log import Position
 
 _REQUIRED: Final = ("name", "summary", "seats", "fallback", "nodes", "results", "deal", "deal_to_json")
 
@@ -122,11 +123,10 @@ def _find_unknown(fact: str, names: Collection[str], known: Collection[str], whe
             yield f"results: {fact} names {_shorten(name)}, which is not in {where} ({', '.join(known) or 'empty'})"
 
 
-def find_position_flaws(position: Any) -> Iterator[str]:
-    """Yield missing fields of a position that the code that asks models needs."""
-    for name, meaning in (("seat", "the seat being asked"), ("node", "the name of the node being asked")):
-        if not hasattr(position, name):
-            yield f"a {type(position).__name__} has no `{name}`; add this field, {meaning}"
+def find_position_flaws(position: object) -> Iterator[str]:
+    """Yield a flaw unless this is a position."""
+    if not isinstance(position, Position):
+        yield f"example_position returns {_shorten(position)}, which is not a Position of dubito.game.log"
 
 
 def find_ending_flaws(ending: Any, results: Results, seats: int) -> Iterator[str]:

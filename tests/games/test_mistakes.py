@@ -160,14 +160,15 @@ def test_a_game_without_an_end_stops_the_run(shell: Shell, monkeypatch: pytest.M
         ("prompts", "show", "plain", "--game", "stacks"),
     ],
 )
-def test_position_without_a_node_is_reported_in_one_sentence(shell: Shell, words: tuple[str, ...]) -> None:
+def test_example_that_is_no_position_is_reported_in_one_sentence(shell: Shell, words: tuple[str, ...]) -> None:
     write_stacks(Path.cwd())
     facts = Path("games/stacks/facts.py")
-    text = facts.read_text().replace("    node: str\n", "    asked: str\n")
+    text = facts.read_text().replace("    return Position(Rules(), ", "    return (")
     facts.write_text(text)
     said = shell(*words)
     assert (said.code, said.err.count("\n")) == (2, 1)
-    assert "facts.py of stacks: a Position has no `node`; add this field, the name of the node being asked" in said.err
+    assert "facts.py of stacks: example_position returns ('lay', SeatLog(1, [DealEvent(" in said.err
+    assert "which is not a Position of dubito.game.log" in said.err
 
 
 def test_a_fallback_that_fails_is_named(shell: Shell) -> None:
