@@ -21,7 +21,7 @@ from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.compare import compare_runs
 from dubito.experiment.config import parse_config, read_config
 from dubito.experiment.plan import choose_run_folder, open_executor, plan_experiment
-from dubito.experiment.replay import check_replayable
+from dubito.experiment.replay import ReplayedLogs, check_replayable
 from dubito.experiment.replay import replay as replay_run
 from dubito.experiment.resolve import call_options
 from dubito.experiment.run import RunOptions, find_finished_run, play
@@ -29,8 +29,9 @@ from dubito.experiment.saved_config import config_to_store
 from dubito.experiment.stored import Run as StoredRun
 from dubito.experiment.stored import open_recorded_run
 from dubito.experiment.workers import default_workers
-from dubito.game import Game, Player
+from dubito.game import Game, GameEvent, Player
 from dubito.game.find import find_bots, find_game
+from dubito.game.log import Log, SeatLog
 from dubito.llm.protocols import parse_stored_request
 from dubito.report import documents
 from dubito.sandbox.consent import Permits
@@ -96,13 +97,13 @@ class ModelDecision:
     answer: Any  # the played answer
     outcome: str  # model, model_after_reask, or fallback:CAUSE
     stated: float | None  # the probability that the model stated
-    truth: Any  # what the engine knew but the seat did not
+    truth: Any  # the right answer according to hidden information; None for other questions
     attempts: int  # the question and its re-asks
     usd: float | None  # None if the price is unknown
 
 
 class PlayedGame:
-    """A game in a run. Its events and decisions are computed on first use, by replaying the game."""
+    """A game in a run. Its events, text and decisions are computed on first use, by replaying the game."""
 
     def __init__(self, run: "Run", row: Mapping[str, Any]) -> None:
         self._run = run
@@ -115,9 +116,29 @@ class PlayedGame:
         # Whether it was stopped at the maximum number of turns.
         self.is_capped: bool = row["capped"]
 
+    @property
+    def events(self) -> list[GameEvent]:
+        """All events in order, including the seats' answers and hidden events (see `event.only`)."""
+        return self._log.events
+
+    def log_of(self, seat: int) -> SeatLog:
+        """Return the events that a seat saw, in order.
+
+        Raises:
+            UsageError: The game has no such seat.
+        """
+        if seat not in range(len(self.players)):
+            raise UsageError(f"game {self.number} has no seat {seat}; its seats are 0 to {len(self.players) - 1}")
+        return self._log.of(seat)
+
     @cached_property
-    def events(self) -> list[str]:
-        """A sentence for each event in the game."""
+    def _log(self) -> Log:
+        log, _ = self._run.replayed_logs.of_game(self.number)
+        return log
+
+    @cached_property
+    def text(self) -> list[str]:
+        """A text for each turn, which describes the public events."""
         return [*self._run.replayed_games.play(self.number)["story"]]
 
     @cached_property
@@ -226,6 +247,11 @@ class Run:
     def replayed_games(self) -> ReplayedGames:
         """The run's games for replaying. Whether the run can be replayed is checked only once."""
         return ReplayedGames(self.stored)
+
+    @cached_property
+    def replayed_logs(self) -> ReplayedLogs:
+        """The logs of the run's games."""
+        return ReplayedLogs(self.stored)
 
     @cached_property
     def _decision_rows(self) -> DecisionRows:

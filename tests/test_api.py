@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 import dubito
+from dubito.game.events import AnswerEvent
+from dubito.games.dubito.events import HandDealtEvent, OwnCardsEvent
 from tests.cli.kit import REPO, Shell
 
 MODEL = {"bot": "OpenAIBot", "name": "sharp", "model": "house-sharp", "base_url": "house", "prompt": "reasoned"}
@@ -49,16 +51,39 @@ def test_games_have_events_and_decisions_with_requests(run: dubito.Run) -> None:
     assert asked
     game = next(game for game in games if "sharp" in game.players)
     assert len(game.results) == len(game.measures) == len(game.players) == 3
-    assert game.events
     for decision in game.decisions:
         assert decision.player == game.players[decision.seat] == "sharp"
         assert decision.messages[0][0] in ("system", "developer")
         assert decision.reply is not None
         assert json.loads(decision.reply)["answer"] == decision.answer
         assert decision.outcome == "model"
-        assert set(decision.truth) == {"hands", "board", "dishonest"}
     stated = [decision.stated for decision in game.decisions if decision.node == "C"]
     assert all(value is not None and 0 <= value <= 1 for value in stated)
+
+
+def test_events_are_typed_and_include_hidden_ones_and_answers(run: dubito.Run) -> None:
+    game = next(game for game in run.games() if game.decisions and any(one.node == "C" for one in game.decisions))
+    assert [event.only for event in game.events if isinstance(event, HandDealtEvent)] == [0, 1, 2]
+    assert game.text[0].startswith(f"{game.players[0]} plays ")
+    seat, lie, truths = game.decisions[0].seat, None, list[object]()
+    for event in game.events:
+        lie = event.lie if isinstance(event, OwnCardsEvent) else lie
+        if isinstance(event, AnswerEvent) and event.only == seat:
+            truths.append(lie if event.node == "C" else None)
+    assert [one.truth for one in game.decisions] == truths
+    known = game.log_of(seat)
+    assert {event.only for event in known} == {None, seat}
+    answers = [(event.node, event.answer) for event in known if isinstance(event, AnswerEvent)]
+    assert answers == [(one.node, one.answer) for one in game.decisions]
+    with pytest.raises(dubito.UsageError, match="has no seat -1; its seats are 0 to 2"):
+        game.log_of(-1)
+
+
+def test_events_are_refused_where_a_game_plays_differently(run: dubito.Run) -> None:
+    with sqlite3.connect("r/run.db") as connection:
+        connection.execute("UPDATE games SET outcome = (SELECT outcome FROM games WHERE game = 1) WHERE game = 0")
+    with dubito.load("r") as changed, pytest.raises(dubito.UsageError, match="game 0 of r is played differently now"):
+        _ = next(changed.games()).events
 
 
 def test_replay_raises_where_a_game_differs(run: dubito.Run) -> None:

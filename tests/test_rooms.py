@@ -15,9 +15,9 @@ REPO = Path(__file__).resolve().parent.parent
 DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 BUDGETS: Final = {
     "bots": 944,
-    "dubito": 1002,
+    "dubito": 1017,
     "dubito/cli": 4370,
-    "dubito/experiment": 4265,  # includes the worker processes, secret seeds and `replay --programs`
+    "dubito/experiment": 4283,  # includes the worker processes, secret seeds and `replay --programs`
     "dubito/game": 2443,
     "dubito/games": 0,
     "dubito/games/bs": 1207,
@@ -41,7 +41,7 @@ BUDGETS: Final = {
     "dubito/store": 1616,
     "dubito/web": 1279,
     "dubito/workshop": 3633,  # includes the checks of a server, `dubito models check`
-    "tests": 46804,
+    "tests": 46826,
 }
 
 

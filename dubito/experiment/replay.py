@@ -35,6 +35,7 @@ from dubito.experiment.stored import Run, read_run
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import join_chunks, play_chunks, run_in_order, start_processes
 from dubito.game import Lie, LieMark, Results, State
+from dubito.game.log import Log
 from dubito.game.packages import games_path, set_games_path
 from dubito.game.record import Forfeit, make_move, output_of
 from dubito.game.streams import DealStreams
@@ -179,6 +180,33 @@ def _replay_lies(run: Run, number: int) -> Iterator[tuple[int, int, Lie | None, 
 
 def replay_lies(run: Run, number: int) -> list[LieMove]:
     return [LieMove(seat, move, lie) for seat, move, lie, _ in _replay_lies(run, number) if lie]
+
+
+class ReplayedLogs:
+    """Replays games of a run and keeps their logs. Models repeat their recorded answers."""
+
+    def __init__(self, run: Run) -> None:
+        """Raise UsageError if hand-written bots have changed and no recorded answers could reveal a difference."""
+        if not run.has_same_bots:
+            raise UsageError(f"games of {run} may play differently now: {'; '.join(run.changed)}")
+        self._run, self._models = run, run.replay_models(ReplayRecording(ModelLog(run.db)), stored_prompts=True)
+
+    def of_game(self, number: int) -> tuple[Log, list[int]]:
+        """Return a game's log and the turn of each event, from 1, or 0 for events of the deal.
+
+        Raises UsageError if the outcome differs from the stored one, and Differs if a model gets a different request.
+        """
+        table, lineup = self._run.player.build_table(number, self._models)
+        log, state = table.keep_log(), table.state
+        turns = [0] * len(log.events)
+        while not state.over:
+            turn = state.turns_played + 1
+            step(table)
+            turns += [turn] * (len(log.events) - len(turns))
+        replayed = build_outcome(state, lineup.seats, lineup.contender_seat, table.fallback_turns)
+        if [(replayed.pack(),)] != self._run.db.read("SELECT outcome FROM games WHERE game = ?", (number,)):
+            raise UsageError(f"game {number} of {one_line(str(self._run.folder))} is played differently now")
+        return log, turns
 
 
 class _LieCounter:
