@@ -20,7 +20,7 @@ from dubito.store.secret import is_revealed, reveal_seed
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.option("--parquet", type=click.Path(path_type=Path), metavar="FOLDER",
-              help="Write a dataset instead: Parquet files of games and decisions, with a card.")  # fmt: skip
+              help="Write a dataset instead: Parquet files of games, decisions and events, with a card.")  # fmt: skip
 @click.option("--reveal", is_flag=True, help="Also reveal the secret seed of an unfinished RUN, which ends it.")
 @games_path_option
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")

@@ -1,4 +1,4 @@
-"""Export a run as a dataset: Parquet files of its games and model decisions.
+"""Export a run as a dataset: Parquet files of its games, model decisions and events.
 
 The dataset card, in Hugging Face's format, explains every column.
 """
@@ -7,15 +7,19 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, fields, is_dataclass
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 import dubito
 from dubito.errors import UsageError, one_line
-from dubito.experiment.replay import LIES, MAX_LIE_GAMES, replay_lies
+from dubito.experiment.replay import LIES, MAX_LIE_GAMES, ReplayedLogs, replay_lies
 from dubito.experiment.resolve import model_settings, model_specs
 from dubito.experiment.stored import Run
+from dubito.game.words import seat_label
 from dubito.llm.prices import PICO
 from dubito.llm.protocols import parse_stored_request, read_recorded_reply
 from dubito.llm.request import replace_surrogates
@@ -55,6 +59,16 @@ DECISIONS: Final = {
     "tokens_input, tokens_cached, tokens_output": ("int64", "tokens of all attempts"),
     "usd": ("float64", "their cost in dollars; 0 from the cache, null if the price is unknown"),
 }
+EVENTS: Final = {
+    "game, deal": ("int64", "the place of the event"),
+    "number": ("int64", "number of the event in its game, from 0"),
+    "turn": ("int64", "the game's turn, from 1; 0 for events of the deal"),
+    "event": ("string", "class of the event, such as `CardsPlayedEvent`"),
+    "only": ("int64", "the only seat that saw it; -1 if no seat did, null if every seat still in the game did"),
+    "fields": ("string", "JSON: its other fields"),
+    "sentence": ("string", "the event in words, empty if it has none"),
+}
+_TABLES: Final = {"decisions": DECISIONS, "games": GAMES, "events": EVENTS}
 
 
 def dataset_card(run: Run) -> str:
@@ -66,6 +80,8 @@ configs:
   data_files: decisions.parquet
 - config_name: games
   data_files: games.parquet
+- config_name: events
+  data_files: events.parquet
 tags: [games, imperfect-information, {json.dumps(run.registry.game.name)}]
 ---
 
@@ -82,6 +98,12 @@ Only model players have decisions. Seats are numbers: `facts` contains no names 
 ## games.parquet
 
 {_column_table(GAMES)}
+## events.parquet
+
+All events of all games in order, including hidden ones and the seats' answers. A seat saw the events with its number in
+`only` and those with null, until it left the game. The table is empty if no model played and a bot's file has changed.
+
+{_column_table(EVENTS)}
 ## Reading it
 
 ```python
@@ -110,7 +132,7 @@ _Row = dict[str, Any]
 
 
 def write_dataset(run: Run, folder: Path, progress: Callable[[int], None]) -> None:
-    """Write `games.parquet`, `decisions.parquet` and `README.md` into a new folder, calling `progress` for each game.
+    """Write the tables and `README.md` into a new folder, calling `progress` for each game.
 
     Games are replayed, so that each decision has the facts it was based on. Raises UsageError if pyarrow is missing, if
     the folder exists or cannot be written, or if a game now plays differently.
@@ -138,14 +160,14 @@ def write_dataset(run: Run, folder: Path, progress: Callable[[int], None]) -> No
 def _write_tables(run: Run, folder: Path, progress: Callable[[int], None]) -> None:
     from pyarrow import Table, parquet
 
-    for name, columns, rows in (
-        ("games", GAMES, _game_rows(run)),
-        ("decisions", DECISIONS, _decision_rows(run, progress)),
-    ):
-        schema = _schema(columns)
-        with parquet.ParquetWriter(folder / f"{name}.parquet", schema, compression="zstd") as writer:
-            for group in rows:
-                writer.write_table(Table.from_pylist(group, schema=schema))
+    with ExitStack() as stack:
+        writers = {}
+        for name, columns in _TABLES.items():
+            writer = parquet.ParquetWriter(folder / f"{name}.parquet", _schema(columns), compression="zstd")
+            writers[name] = stack.enter_context(writer)
+        for name, rows in chain(_game_rows(run), _replayed_rows(run, progress)):
+            if rows:
+                writers[name].write_table(Table.from_pylist(rows, schema=writers[name].schema))
 
 
 def _schema(columns: Mapping[str, tuple[str, str]]) -> Any:
@@ -161,11 +183,16 @@ def _schema(columns: Mapping[str, tuple[str, str]]) -> Any:
     )
 
 
-def _game_rows(run: Run) -> Iterator[list[_Row]]:
+def _groups(run: Run) -> Iterator[range]:
     games = run.experiment.game_numbers
     for first in range(games.start, games.stop, _GAMES_PER_GROUP):
-        numbers = range(first, min(first + _GAMES_PER_GROUP, games.stop))
-        yield [row | {"lies": _lies_by_seat(run, row["game"], len(row["players"]))} for row in game_rows(run, numbers)]
+        yield range(first, min(first + _GAMES_PER_GROUP, games.stop))
+
+
+def _game_rows(run: Run) -> Iterator[tuple[str, list[_Row]]]:
+    for group in _groups(run):
+        rows = game_rows(run, group)
+        yield "games", [row | {"lies": _lies_by_seat(run, row["game"], len(row["players"]))} for row in rows]
 
 
 def game_rows(run: Run, numbers: range) -> Iterator[_Row]:
@@ -194,6 +221,16 @@ def game_rows(run: Run, numbers: range) -> Iterator[_Row]:
         }
 
 
+def _fields_as_json(event: Any) -> str:
+    """Return the event's fields without the seat that saw it, which has its own column."""
+    names = (field.name for field in fields(event) if field.name != "only") if is_dataclass(event) else ()
+    return json.dumps({name: getattr(event, name) for name in names}, default=_plain_value)
+
+
+def _plain_value(value: Any) -> Any:
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
+
+
 def _lies_by_seat(run: Run, game: int, seats: int) -> str | None:
     """Count lies per seat. Return None if the game has no lies, is past the limit, or cannot be replayed."""
     if (
@@ -206,18 +243,33 @@ def _lies_by_seat(run: Run, game: int, seats: int) -> str | None:
     return json.dumps([{lie: counts[seat, lie] for lie in LIES} for seat in range(seats)])
 
 
-def _decision_rows(run: Run, progress: Callable[[int], None]) -> Iterator[list[_Row]]:
-    decisions, rows = DecisionRows(run), list[_Row]()
-    for played, game in enumerate(run.experiment.game_numbers if decisions else (), start=1):
-        lies = (
-            {(move.seat, move.move): move.lie for move in replay_lies(run, game)} if run.registry.game.has_lies else {}
-        )
-        rows += [row | {"lie": lies.get((row["seat"], row["turn"]))} for row in decisions.rows_of_game(game)]
-        progress(played)
-        if played % _GAMES_PER_GROUP == 0:
-            yield rows
-            rows = []
-    yield rows
+def _replayed_rows(run: Run, progress: Callable[[int], None]) -> Iterator[tuple[str, list[_Row]]]:
+    decisions, logs = DecisionRows(run), ReplayedLogs(run) if run.has_same_bots else None
+    for group in _groups(run):
+        asked, happened = list[_Row](), list[_Row]()
+        for game in group:
+            if decisions:
+                has_lies = run.registry.game.has_lies
+                lies = {(move.seat, move.move): move.lie for move in replay_lies(run, game)} if has_lies else {}
+                asked += [row | {"lie": lies.get((row["seat"], row["turn"]))} for row in decisions.rows_of_game(game)]
+            happened += _event_rows(run, logs, game) if logs else ()
+            progress(game + 1 - run.experiment.first_game)
+        yield from (("decisions", asked), ("events", happened))
+
+
+def _event_rows(run: Run, logs: ReplayedLogs, game: int) -> Iterator[_Row]:
+    (log, turns), words = logs.of_game(game), run.registry.game.words
+    for number, (event, turn) in enumerate(zip(log.events, turns, strict=True)):
+        yield {
+            "game": game,
+            "deal": game // run.experiment.games_per_deal,
+            "number": number,
+            "turn": turn,
+            "event": type(event).__name__,
+            "only": event.only,
+            "fields": _fields_as_json(event),
+            "sentence": words.sentence(event, seat_label),
+        }
 
 
 class DecisionRows:

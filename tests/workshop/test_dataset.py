@@ -1,6 +1,7 @@
 """A run's dataset agrees with the run."""
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from shutil import copytree
@@ -8,8 +9,11 @@ from typing import Any
 
 import pytest
 
+import dubito
+from dubito.games.dubito import sentences
 from dubito.llm.prompts import load_prompt
 from dubito.store.run_db import RunDb
+from dubito.workshop.dataset import EVENTS
 from tests.cli.kit import REPO, Shell, run_in
 from tests.llm.kit import config_file, contender
 
@@ -31,11 +35,11 @@ def shell(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkey
     return Shell(tmp_path, capsys, monkeypatch)
 
 
-def rows(name: str) -> list[dict[str, Any]]:
+def rows(name: str, folder: str = "d") -> list[dict[str, Any]]:
     """Return the rows of a table of the dataset."""
     from pyarrow import parquet  # slow, so imported only here
 
-    found: list[dict[str, Any]] = parquet.read_table(f"d/{name}.parquet").to_pylist()
+    found: list[dict[str, Any]] = parquet.read_table(f"{folder}/{name}.parquet").to_pylist()
     return found
 
 
@@ -93,6 +97,52 @@ def test_voluntary_and_forced_lies_are_in_games_and_decisions(shell: Shell) -> N
     models = {(game, seat) for game, seat, _ in turns}
     of_turns = Counter((game, seat, lie) for (game, seat, _), lie in turns.items() if lie)
     assert of_turns == Counter({place: n for place, n in told.items() if n and place[:2] in models})
+
+
+def test_events_of_all_games_are_in_order(shell: Shell) -> None:
+    """Games of hand-written bots also have events, unless a bot has changed."""
+    config_file(name="bots.yaml", bots=["StefaBot", "Mine"], games=3)
+    bot = Path("bots/manual/mine.py")
+    bot.parent.mkdir(parents=True)
+    bot.write_text("from bots.manual.usual_bot import UsualBot\n\n\nclass Mine(UsualBot):\n    pass\n")
+    shell("run", "bots.yaml", "--output", "b", "--quiet", "--no-report")
+    for run in ("r", "b"):
+        assert shell("export", run, "--parquet", f"d{run}", "--quiet").code == 0
+        with dubito.load(run) as played:
+            expected = [
+                (game.number, number, type(event).__name__, event.only, sentences.sentence(event))
+                for game in played.games()
+                for number, event in enumerate(game.events)
+            ]
+        found = rows("events", f"d{run}")
+        assert [tuple(row[key] for key in ("game", "number", "event", "only", "sentence")) for row in found] == expected
+    bot.write_text(bot.read_text() + "# changed\n")
+    assert shell("export", "b", "--parquet", "changed", "--quiet").code == 0
+    assert rows("events", "changed") == []
+    with (
+        dubito.load("b") as changed,
+        pytest.raises(dubito.UsageError, match="games of b may play differently now: Mine"),
+    ):
+        _ = next(changed.games()).events
+
+
+def test_an_event_has_its_turn_and_fields(shell: Shell) -> None:
+    shell("export", "r", "--parquet", "d", "--quiet")
+    turn = 0
+    for row in rows("events"):
+        fields = json.loads(row["fields"])
+        assert "only" not in fields
+        if row["number"] == 0:
+            turn = 0
+            assert (row["event"], fields["player_ids"], row["only"]) == ("GameStartEvent", [0, 1, 2], None)
+        turn += row["event"] in ("CardsPlayedEvent", "DoubtResolvedEvent")
+        # answers come before their move
+        assert row["turn"] == turn + (row["event"] == "AnswerEvent")
+
+
+def test_the_guide_describes_the_columns_of_events() -> None:
+    described = re.findall(r"^\| (\S.*?) +\| (\S.*?) +\|$", (REPO / "docs" / "runs.md").read_text(), re.MULTILINE)
+    assert {(name, meaning) for name, (_, meaning) in EVENTS.items()} <= {*described}
 
 
 def test_impossible_export_is_reported_in_one_sentence(shell: Shell) -> None:
