@@ -34,7 +34,7 @@ class AskedBot(BotBase):
     def position(self, node: str) -> Position:
         """Return a question with everything that the seat has seen."""
         log: SeatLog | None = self._seating.log
-        assert log is not None  # a table with a player who is asked keeps a log
+        assert log is not None  # the table keeps a log for a player that is asked
         return Position(self._game_rules, node, log.latest())
 
     def facts(self, position: Position) -> dict[str, Any]:

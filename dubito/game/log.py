@@ -1,7 +1,7 @@
 """The log of a game: everything that happened, in order, and which seat saw what.
 
 The engine reports each change of what anybody knows as an event. `GameEvent.only` names the seat that sees it (all,
-one, or `NOBODY`). `Log` holds all events; `Log.of(seat)` returns a `SeatLog` without those that the seat did not see. A
+one or no seat). `Log` holds all events; `Log.of(seat)` returns a `SeatLog` without those that the seat did not see. A
 position consists of the rules, a node and the log of the seat that is asked. What a seat knows is computed by a fold:
 an object with a method `see`, which gets the events one after another.
 """

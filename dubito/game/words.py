@@ -253,7 +253,7 @@ class Words:
         return ()
 
     def lines(self, events: Sequence[GameEvent], label: Label) -> list[Line]:
-        """Describe events. What only one seat or nobody sees becomes the truth of the line before."""
+        """Describe events. What only one seat sees, or no seat, becomes the truth of the line before."""
         lines: list[Line] = []
         for event in events:
             text = self.sentence(event, label)
@@ -434,7 +434,7 @@ def to_third_person(text: str, called: str = THE_PERSON) -> str:
 
 
 def parse_facts(prompt_text: str) -> dict[str, str]:
-    """Parse the last block of facts in a prompt, for fake models. Return an empty mapping if there is none."""
+    """Parse the last block of facts in a prompt, for fake models. Without such a block, return an empty mapping."""
     _, begun, block = prompt_text.rpartition("=== facts ===\n")
     block, ended, _ = block.partition("\n=== end of facts ===")
     lines = block.split("\n") if begun and ended else []

@@ -24,11 +24,11 @@ class Workshop:
         self.game = game
 
     def right_answer(self, state: Any, node: str) -> Any:
-        """Return the right answer to a node according to the truth, or None if there is none."""
+        """Return the right answer to a node according to the truth, or None if no answer is right."""
         return None
 
     def world_pairs(self) -> Iterable[tuple[Any, Any]] | None:
-        """Return pairs of positions that differ only in hidden information, or None if there are none to compare."""
+        """Return pairs of positions that differ only in hidden information, or None to compare no positions."""
         return None
 
     def sample_tables(self) -> Iterable[tuple["Table", Any]] | None:

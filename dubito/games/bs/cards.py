@@ -167,7 +167,7 @@ class CardsEvent(GameEvent):
 
 @dataclass(frozen=True, slots=True)
 class AcceptEvent(GameEvent):
-    """Nobody accused."""
+    """No seat accused."""
 
     silent = True
 

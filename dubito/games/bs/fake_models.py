@@ -21,7 +21,7 @@ MODELS: Final[Mapping[str, HousePolicy]] = {"house-careful": _house_careful}
 
 
 def cards(values: Mapping[str, str]) -> list[int]:
-    """Return all cards of the number, or if there are none, the card whose number will be asked for last."""
+    """Return all cards of the number, or if it holds no such card, the card whose number will be asked for last."""
     held = {int(number): int(n) for n, number in (part.split("x ") for part in values["hand"].split(", "))}
     number = int(values["number"])
     if number in held:

@@ -216,7 +216,7 @@ class BSWords(Words):
     QUESTIONS = {"cards": "Which cards?", "bs": "Say BS?"}
     FACES = {_NAMES[card]: Face(_SIGNS[card.number], _SUITS[card.copy]) for card in DECK}
     DRAWN_LINES = (HAND, "Cards held: ")
-    LEAD = "The rank goes up each turn, and nobody may pass. Call BS before the liar is out of cards."
+    LEAD = "The rank goes up each turn, and you cannot pass. Call BS before the liar is out of cards."
     BOTS = ("Player1", "Player4", "CalculatingLiar")
     EASY = ("Player1", "Player2", "Player3")
     HARD = ("CalculatingLiar", "ConMan", "RiskTaker")

@@ -62,7 +62,7 @@ class TurnData:
     current_number: "Loose[int]"  # 0 on an empty board
     n_cards_played: "Loose[int]"  # size of the last play; 0 on an empty board
     streak: "Loose[int]"  # plays on the board since the last doubt (R21)
-    n_players: "Loose[int]"  # players still in the game, including one who is about to win (R9)
+    n_players: "Loose[int]"  # players still in the game, including one about to win (R9)
     my_n_cards: "Loose[int]"
     me: "Loose[PlayerData]"
     prev: "Loose[PlayerData]"  # the nearest earlier seat that is still in the game

@@ -225,7 +225,7 @@ class Result(StrEnum):
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 @dataclass(slots=True)
 class SeatCounts:
-    """A seat's counters, including those of its public PlayerData (R31).
+    """A seat's counters, including the ones in its public PlayerData (R31).
 
     Numbers are Loose, as in PlayerData, so that compiled code passes them on unchanged.
     """

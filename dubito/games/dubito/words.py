@@ -287,14 +287,14 @@ class DubitoTeller(Teller):
             Panel(
                 self.label(seat),
                 pluralize(len(cards)) if cards else "no cards",
-                self.describe_hand(seat),
+                " ".join(cards),
                 seat,
-                card_names(cards),
+                cards,
                 backs=len(cards),
                 badge=f"place {state.places[seat]}" if state.places[seat] else "",
             )
             for seat, hand in enumerate(state.hands)
-            for cards in [sort_cards(hand.cards)]
+            for cards in [card_names(sort_cards(hand.cards))]
         ]
         is_doubted = bool(self._plays) and self._plays[-1].shown
         title = "The doubted cards" if is_doubted else "The board"
@@ -343,7 +343,7 @@ _CARDS: Final = {
 
 _RANKS: Final = ("", "first", "second", "third", "fourth", "fifth", "sixth")
 _TIPS: Final = {
-    "open": "You open the round. Play one to three cards face down and say a number. The others cannot check it.",
+    "open": "You open the round. Play one to three cards face down and say a number. Other players cannot check it.",
     "lie": "This would be a bluff. It costs nothing until somebody doubts it: then you take the whole pile.",
 }
 
