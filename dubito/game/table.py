@@ -78,6 +78,8 @@ class Table:
         self.watchers = [
             seat for seat, player in enumerate(self.players) if player is not None and player.needs_events()
         ]
+        self.announce = 0  # how much the table needs to know of each move
+        self._set_announce()
         if self.log is not None:
             self._log_answers(self.log)
         if self.watchers:
@@ -88,6 +90,7 @@ class Table:
         if self.log is None:
             self.log = Log(self.state.start)
             self._log_answers(self.log)
+            self._set_announce()
         return self.log
 
     def _log_answers(self, log: Log) -> None:
@@ -95,10 +98,8 @@ class Table:
             if player is not None:
                 player.report_answers(AnswerNotes(log, seat))
 
-    @property
-    def announce(self) -> int:
-        """How much the table needs to know of each move."""
-        return EVERYTHING if self.log is not None else ANNOUNCED if self.watchers else 0
+    def _set_announce(self) -> None:
+        self.announce = EVERYTHING if self.log is not None else ANNOUNCED if self.watchers else 0
 
     def _seat(self, seat: int, entrant: Entrant) -> Player | None:
         try:
@@ -157,6 +158,7 @@ class Table:
                     self.record_failure(seat, turn, _blame("observe", error, player))
             if leaves in self.watchers:
                 self.watchers.remove(leaves)
+                self._set_announce()
 
 
 def step(table: Table, announce: int = 0) -> tuple[Any, Sequence[Any]]:
@@ -168,8 +170,8 @@ def step(table: Table, announce: int = 0) -> tuple[Any, Sequence[Any]]:
     """
     state = table.state
     seat = state.seat
-    if table.watchers or table.log is not None:
-        announce = max(announce, table.announce)
+    if table.announce > announce:
+        announce = table.announce
     player = table.players[seat]
     if player is not None:
         view = state.view()

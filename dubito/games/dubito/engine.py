@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, Literal, get_args
 
 from dubito.errors import IllegalOutput, UsageError
 from dubito.game import Ending, GameEvent, Habit, Lie, Measure, Player, Results
-from dubito.game.events import ANNOUNCED, EVERYTHING
+from dubito.game.events import ANNOUNCED
 from dubito.game.native import Loose, mypyc_attr
 from dubito.game.streams import DealStreams, SeatStreams
 from dubito.game.table import Entrant, Table
@@ -287,7 +287,6 @@ class State:
         self._free = False  # this turn is a free one (R7)
         self._pending: int | None = None  # contested: the seat that played its last card (R9)
         self._events: list[GameEvent] | None = None
-        self._keeps_log = False  # of this move
 
     def view(self) -> TurnData:
         """Return a new object with what the seat to move sees."""
@@ -365,7 +364,7 @@ class State:
         if reason is not None:
             raise IllegalOutput(reason)
         events: list[GameEvent] = []
-        self._events, self._keeps_log = events if announce else None, announce == EVERYTHING
+        self._events = events if announce else None
         counts = self.counts[seat]
         counts.turns += 1
         if self.number:
@@ -375,7 +374,7 @@ class State:
             earned = self._doubt(seat)
         else:
             cards: Any = output.cards
-            self._play(seat, cards if type(cards) is list else [*cards], output.number or self.number)
+            self._play(seat, cards if type(cards) is list else [*cards], output.number or self.number, announce)
         if self._free:
             self.free_turns += 1
         else:
@@ -387,7 +386,7 @@ class State:
                 self.over = self.capped = True  # R12: an earned free turn is still played
         return events
 
-    def _play(self, seat: int, cards: list[int], number: int) -> None:
+    def _play(self, seat: int, cards: list[int], number: int, announce: int) -> None:
         n = len(cards)
         self.hands[seat].remove(cards)
         self.board += cards
@@ -405,7 +404,7 @@ class State:
         counts.n_cards -= n
         if self._events is not None:
             self._events.append(CardsPlayedEvent(seat, number, n))
-            if self._keeps_log:
+            if announce > ANNOUNCED:
                 self._events.append(OwnCardsEvent(tuple(cards), self._bluffed, only=seat))
         if self._pending is not None:
             self._place_pending()
