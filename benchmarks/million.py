@@ -12,8 +12,9 @@ import time
 from pathlib import Path
 
 from dubito.experiment import run as runner
+from dubito.experiment.call_options import CallOptions
 from dubito.experiment.config import Config
-from dubito.experiment.resolve import CallOptions, resolve
+from dubito.experiment.resolve import resolve
 from dubito.game.find import find_bots
 
 HERE = Path(__file__).resolve().parent.parent

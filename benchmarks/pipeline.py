@@ -22,22 +22,23 @@ from resource import RUSAGE_SELF, getrusage
 
 from speed import time_call
 
+from dubito.experiment.call_options import PATIENCE
 from dubito.game.log import Position
 from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.facts import facts, sample_table
 from dubito.games.dubito.game import GAME
 from dubito.llm.answers import read_answer
-from dubito.llm.budget import Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.client import Provider
-from dubito.llm.limiter import PATIENCE, Timing
+from dubito.llm.limiter import Timing
 from dubito.llm.pipeline import Pipeline, PipelineOptions
 from dubito.llm.prompts import OWN_PROMPTS, Prompt, RenderedPrompt, SeatTexts, load_prompt
 from dubito.llm.protocols import Exchange, build_request, read_reply
 from dubito.llm.request import Attempt, Place, RawReply
-from dubito.llm.settings import Account, ModelSettings, build_account
+from dubito.model_settings import Account, ModelSettings, build_account
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
+from dubito.store.spend import Caps
 from dubito.workshop.recordings import Origin, record_positions
 
 IN_FLIGHT = 32

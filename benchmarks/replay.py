@@ -17,9 +17,11 @@ from speed import time_call
 
 from dubito.experiment import replay
 from dubito.experiment import run as runner
+from dubito.experiment.call_options import CallOptions
 from dubito.experiment.config import Config
-from dubito.experiment.replay import read_replayable_run
-from dubito.experiment.resolve import CallOptions, check_models, resolve
+from dubito.experiment.model_players import check_models
+from dubito.experiment.resolve import resolve
+from dubito.experiment.stored import read_replayable_run
 from dubito.game.find import Registry, find_bots
 
 HERE = Path(__file__).resolve().parent.parent

@@ -24,10 +24,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from dubito.experiment import run as runner
+from dubito.experiment.call_options import CallOptions
 from dubito.experiment.config import Config
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.play import DEALS_PER_CHUNK, ChunkPlayer
-from dubito.experiment.resolve import CallOptions, resolve
+from dubito.experiment.resolve import resolve
 from dubito.game.find import Registry, find_bots
 from dubito.games.dubito.engine import RESULTS
 from dubito.stats.tally import sum_deals, unpack_outcome

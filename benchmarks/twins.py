@@ -12,9 +12,11 @@ import time
 from pathlib import Path
 
 from dubito.experiment import run as runner
+from dubito.experiment.call_options import CallOptions
 from dubito.experiment.config import parse_config
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.resolve import CallOptions, check_models, resolve
+from dubito.experiment.model_players import check_models
+from dubito.experiment.resolve import resolve
 from dubito.game.find import Registry, find_bots
 from dubito.games.dubito.engine import RESULTS
 from dubito.stats.ranking import Contender, PairRow, contender_pairs

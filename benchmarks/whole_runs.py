@@ -27,12 +27,14 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from dubito.experiment.call_options import CallOptions
 from dubito.experiment.config import parse_config
-from dubito.experiment.resolve import CallOptions, check_models, resolve
+from dubito.experiment.model_players import check_models
+from dubito.experiment.resolve import resolve
 from dubito.experiment.run import RunOptions, play
 from dubito.game.find import find_bots
 from dubito.llm.client import Provider
-from dubito.llm.settings import Account
+from dubito.model_settings import Account
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 

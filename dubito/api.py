@@ -18,16 +18,16 @@ from pydantic import BaseModel
 
 from dubito import hooks
 from dubito.errors import DubitoError, UsageError, one_line
+from dubito.experiment.call_options import call_options
 from dubito.experiment.compare import compare_runs
 from dubito.experiment.config import parse_config, read_config
 from dubito.experiment.plan import choose_run_folder, open_executor, plan_experiment
-from dubito.experiment.replay import ReplayedLogs, check_replayable
+from dubito.experiment.replay import ReplayedLogs
 from dubito.experiment.replay import replay as replay_run
-from dubito.experiment.resolve import call_options
 from dubito.experiment.run import RunOptions, find_finished_run, play
 from dubito.experiment.saved_config import config_to_store
 from dubito.experiment.stored import Run as StoredRun
-from dubito.experiment.stored import open_recorded_run
+from dubito.experiment.stored import check_replayable, open_recorded_run
 from dubito.experiment.workers import default_workers
 from dubito.game import Game, GameEvent, Player
 from dubito.game.find import find_bots, find_game

@@ -217,3 +217,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     if (similar := find_similar(name, names)) is not None:
         return f"did you mean '{one_line(similar)}'?"
     return f"choose from {', '.join(map(one_line, names))}"
+
+
+class Interrupted(RunStopped):
+    """The user stopped the run. Replies in flight are saved, and no new requests are sent."""

@@ -1,11 +1,12 @@
 """Settings described by their fields, for use in flags, `--help`, messages and docs."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Final, Literal, Union, get_args, get_origin
 
 from pydantic import Field
 from pydantic.fields import FieldInfo
@@ -138,3 +139,17 @@ def _number(text: str, kinds: Iterable[type[int] | type[float]]) -> int | float 
         with suppress(ValueError):
             return kind(text)
     return text
+
+
+_DURATION_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|us|d|h|m|s)")
+
+
+_SECONDS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def parse_duration(text: str) -> float | None:
+    """Return the seconds in `1h2m3.5s` or `350ms`, or None for any other text."""
+    parts = _DURATION_PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        return None
+    return sum(float(number) * _SECONDS[unit] for number, unit in parts)

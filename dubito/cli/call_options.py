@@ -14,13 +14,14 @@ from dubito.cli.options import SPENDING, config_options, flags, setting_options
 from dubito.cli.output import GamesProgress, note
 from dubito.commands import repeat_command
 from dubito.errors import RunStopped, UsageError, describe_signal, format_error, one_line, signal_number, suggestion
+from dubito.experiment.call_options import CallOptions, call_options
 from dubito.experiment.config import SETTINGS, Config, parse_config
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.resolve import PROVIDERS, CallOptions, call_options
+from dubito.experiment.resolve import PROVIDERS
 from dubito.experiment.servers import identify_weights
 from dubito.game import Game
 from dubito.game.find import find_bots
-from dubito.llm.settings import SHORT_FORM_SETTINGS, ModelSettings, check_settings
+from dubito.model_settings import SHORT_FORM_SETTINGS, ModelSettings, check_settings
 from dubito.settings import Setting
 
 _OF_MODEL: Final = [Setting(key, ModelSettings.model_fields[key]) for key in ("parameters", "reasks")]

@@ -13,8 +13,10 @@ from dubito.cli.summary import exit_code, print_end, print_report_path, print_ta
 from dubito.commands import build_command
 from dubito.errors import UsageError
 from dubito.experiment import run as runner
+from dubito.experiment.call_options import call_options
 from dubito.experiment.config import parse_config
-from dubito.experiment.resolve import PROVIDERS, call_options, check_models, resolve
+from dubito.experiment.model_players import check_models
+from dubito.experiment.resolve import PROVIDERS, resolve
 from dubito.experiment.run import RunResult
 from dubito.experiment.saved_config import config_to_store
 from dubito.game import Game

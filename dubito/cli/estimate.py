@@ -9,6 +9,7 @@ import click
 from dubito.cli.options import config_options, games_path_option, given_permits, json_option, program_options
 from dubito.cli.output import note, print_document, say, table
 from dubito.errors import UsageError
+from dubito.experiment.call_options import call_options
 from dubito.experiment.config import parse_config, read_config
 from dubito.experiment.estimate import Estimate as PlayerFigures
 from dubito.experiment.estimate import (
@@ -20,20 +21,13 @@ from dubito.experiment.estimate import (
 )
 from dubito.experiment.estimate import estimate as estimate_players
 from dubito.experiment.experiment import describe_fake_models
-from dubito.experiment.resolve import (
-    call_options,
-    check_models,
-    end_of_model_warnings,
-    limit_paid_games,
-    model_specs,
-    old_price_warnings,
-    resolve,
-)
+from dubito.experiment.model_players import check_models, end_of_model_warnings, limit_paid_games, old_price_warnings
+from dubito.experiment.resolve import model_specs, resolve
 from dubito.game.find import find_bots
 from dubito.llm.limiter import format_duration
-from dubito.llm.prices import PICO, dollars
-from dubito.llm.settings import SHORT_FORM_SETTINGS
+from dubito.model_settings import SHORT_FORM_SETTINGS
 from dubito.report.documents import EstimateObject, PlayerEstimate, TypicalUse
+from dubito.store.spend import PICO, dollars
 
 
 @click.command()

@@ -64,7 +64,7 @@ def _end_secret(folder: Path, reveal: bool) -> None:
 
 
 def _export_dataset(run: Path, parquet: Path, quiet: bool) -> None:
-    from dubito.experiment.replay import read_replayable_run
+    from dubito.experiment.stored import read_replayable_run
     from dubito.workshop.dataset import write_dataset
 
     with open_run_folder(run) as folder:

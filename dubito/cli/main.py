@@ -288,7 +288,7 @@ def _describe_misplaced_setting(error: click.ClickException) -> str | None:
     if not isinstance(error, click.NoSuchOption):
         return None
     # Imported late because it is slow to import.
-    from dubito.llm.settings import ModelSettings
+    from dubito.model_settings import ModelSettings
 
     name = error.option_name.lstrip("-")
     key, dashed = name.replace("-", "_"), f"--{name.replace('_', '-')}"

@@ -19,12 +19,12 @@ from dubito.experiment.shards import merge as merge_shards
 from dubito.experiment.stored import Run, open_recorded_run
 from dubito.game.find import find_bots
 from dubito.hooks import comparison_parts
-from dubito.llm.budget import Caps
 from dubito.report import documents
 from dubito.report.documents import ComparisonObject, MergeObject
 from dubito.report.run_tables import arm_tables, contender_tables
 from dubito.report.verdicts import describe_verdict
 from dubito.stats.ranking import relate_contenders
+from dubito.store.spend import Caps
 
 
 @click.command()

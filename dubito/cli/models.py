@@ -13,7 +13,9 @@ from dubito.cli.main import LazyListing
 from dubito.cli.options import game_option, json_option
 from dubito.cli.output import note, note_if_slow, print_document, say, table
 from dubito.errors import UsageError, one_line
-from dubito.experiment.resolve import PROVIDERS, CallOptions, check_model_calls
+from dubito.experiment.call_options import CallOptions
+from dubito.experiment.model_players import check_model_calls
+from dubito.experiment.resolve import PROVIDERS
 from dubito.game import Game
 from dubito.llm.prompts import load_prompt
 from dubito.report.documents import CheckedFeature, ServerObject

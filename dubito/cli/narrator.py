@@ -13,7 +13,8 @@ from dubito.cli.output import PlainVoice, Voice, note, say
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.files import write_whole
 from dubito.game import Game
-from dubito.game.record import Forfeit, GameRecord, Records
+from dubito.game.moves import Forfeit
+from dubito.game.record import GameRecord, Records
 from dubito.game.words import describe_forfeit, describe_start
 from dubito.show.opponents import Thought
 from dubito.show.session import Moment, Session

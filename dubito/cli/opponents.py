@@ -14,16 +14,11 @@ from dubito.cli.narrator import check_save
 from dubito.cli.options import given_permits
 from dubito.cli.output import note, note_if_slow
 from dubito.errors import UsageError
+from dubito.experiment.call_options import call_options, check_cache
 from dubito.experiment.config import Config, parse_config, read_config
+from dubito.experiment.model_players import check_models, unused_address_warnings
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.resolve import (
-    call_options,
-    check_cache,
-    check_models,
-    recorded_specs,
-    rules_of_config,
-    unused_address_warnings,
-)
+from dubito.experiment.resolve import recorded_specs, rules_of_config
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots, find_families, find_games
 from dubito.game.seeds import Seed

@@ -35,7 +35,7 @@ from dubito.experiment.experiment import describe_fake_models, player_labels
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots
 from dubito.game.seeds import Seed
-from dubito.llm.settings import SHORT_FORM_SETTINGS
+from dubito.model_settings import SHORT_FORM_SETTINGS
 from dubito.show.opponents import Opponents, as_sentence, describe_trouble
 from dubito.show.person import Sitting, seat_person, set_up
 from dubito.show.session import Moment

@@ -24,22 +24,23 @@ from dubito.cli.output import note, say, show, table
 from dubito.cli.trials import judge_trial, test_with_cassette
 from dubito.errors import UsageError, one_line
 from dubito.experiment.config import parse_config, read_config
-from dubito.experiment.replay import check_replayable
-from dubito.experiment.resolve import check_model_calls, price_of_model, resolve
-from dubito.experiment.stored import open_recorded_run
+from dubito.experiment.model_players import check_model_calls, price_of_model
+from dubito.experiment.resolve import resolve
+from dubito.experiment.stored import check_replayable, open_recorded_run
 from dubito.files import read_text
 from dubito.game import Game
 from dubito.game.find import Registry, find_bots
 from dubito.game.log import Position
 from dubito.llm.price_list import end_of_model_warning
-from dubito.llm.prices import Price, dollars
+from dubito.llm.prices import Price
 from dubito.llm.prompts import game_of_folder, load_prompt, prompt_names, prompt_roots
-from dubito.llm.settings import ModelSettings, build_account
+from dubito.model_settings import ModelSettings, build_account
 from dubito.report.run_tables import calibration_bins, calibration_table
 from dubito.report.tables import cell_text
 from dubito.stats.players import calibrations
 from dubito.store.folder import is_export, unpack
 from dubito.store.model_log import describe_answer
+from dubito.store.spend import dollars
 from dubito.workshop.cassettes import read_positions, record_trial, save_cassette
 from dubito.workshop.checks import golden_files
 from dubito.workshop.lint import FIRST_DECISION, prompt_differences

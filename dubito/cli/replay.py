@@ -14,9 +14,9 @@ from dubito.cli.output import GamesProgress, note, say
 from dubito.errors import UsageError, join_names, one_line
 from dubito.experiment import replay as run_replay
 from dubito.experiment.experiment import describe_claims
-from dubito.experiment.replay import read_replayable_run, rebuild_table
+from dubito.experiment.replay import rebuild_table
 from dubito.experiment.saved_config import continue_command
-from dubito.experiment.stored import Run
+from dubito.experiment.stored import Run, read_replayable_run
 from dubito.experiment.workers import default_workers
 from dubito.files import read_text
 from dubito.game.find import DUBITO, find_game

@@ -29,22 +29,12 @@ from dubito.cli.options import (
 from dubito.cli.output import GamesProgress, note, print_document, say
 from dubito.cli.summary import build_document, exit_code, print_next_steps, print_summary, write_run_report
 from dubito.errors import describe_signal, one_line
+from dubito.experiment.call_options import CallOptions, call_options, check_cache
 from dubito.experiment.config import SETTINGS, Config, parse_config, read_config
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.plan import choose_run_folder, open_executor, plan_experiment
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.resolve import (
-    CallOptions,
-    call_options,
-    check_cache,
-    end_of_model_warnings,
-    find_paid_model,
-    is_paid,
-    model_specs,
-    old_price_warnings,
-    recorded_specs,
-    unused_address_warnings,
-)
+from dubito.experiment.resolve import model_specs, recorded_specs
 from dubito.experiment.run import RunOptions, RunResult, find_finished_run, play
 from dubito.experiment.saved_config import (
     check_files_unchanged,
@@ -55,7 +45,6 @@ from dubito.experiment.saved_config import (
 )
 from dubito.experiment.workers import WorkerPool, default_workers, set_from_thread
 from dubito.game.find import Registry, find_bots
-from dubito.llm.threads import STOP_GRACE_SECONDS
 
 if TYPE_CHECKING:
     from dubito.seats.remote import AgentSeat
@@ -123,11 +112,14 @@ def run(
 def _describe_reach(experiment: Experiment, registry: Registry, folder: Path, calls: CallOptions) -> str | None:
     """Return what the budget of a new run buys, estimated from a few free games."""
     is_new = experiment.shard is None and not (folder / "run.db").exists()
-    paid = [spec for spec in model_specs(experiment, registry) if is_paid(spec, registry, calls)]
-    if not paid or not is_new or calls.offline or calls.caps.usd is None:
+    if not is_new or calls.offline or calls.caps.usd is None:
         return None
-    from dubito.experiment.estimate import describe_reach, estimate  # imported late: few runs have a budget
+    # Imported late, since few runs have a budget.
+    from dubito.experiment.estimate import describe_reach, estimate
+    from dubito.experiment.model_players import is_paid
 
+    if not any(is_paid(spec, registry, calls) for spec in model_specs(experiment, registry)):
+        return None
     return describe_reach(estimate(experiment, registry, calls, deals=0), experiment, calls.caps)
 
 
@@ -147,11 +139,8 @@ def plan_run(
     experiment, calls = plan_experiment(checked, shard, registry, call_options(checked, here, given_permits()), started)
     if started is not None:
         check_same_experiment(started, experiment)
-    if paid := find_paid_model(experiment, checked, registry, calls):
-        note(
-            f"note: this plays only {experiment.games} games, since the calls of {one_line(paid.name)} may cost money; "
-            "set games, budget or stop for more"
-        )
+    if model_specs(experiment, registry):
+        _print_limit(experiment, checked, registry, calls)
     print_warnings(experiment, registry, calls)
     if started is not None:
         return experiment, registry, started, calls
@@ -183,6 +172,31 @@ def print_warnings(experiment: Experiment, registry: Registry, calls: CallOption
     _print_bot_warnings(experiment, registry)
     if len(experiment.players) == 1 and experiment.book is None:
         note(f"note: {one_line(experiment.players[0].name)} only plays against itself; add another bot to compare it")
+    if experiment.has_programs and not experiment.seed_sha256:
+        note("note: the seed is known, so programs and agents could compute all cards")
+    if model_specs(experiment, registry):
+        _print_model_warnings(experiment, registry, calls)
+
+
+def _print_limit(experiment: Experiment, config: Config, registry: Registry, calls: CallOptions) -> None:
+    """Explain why the run is short if nothing else limits what a model costs."""
+    from dubito.experiment.model_players import find_paid_model  # imported late, since runs of bots load no clients
+
+    if paid := find_paid_model(experiment, config, registry, calls):
+        note(
+            f"note: this plays only {experiment.games} games, since the calls of {one_line(paid.name)} may cost money; "
+            "set games, budget or stop for more"
+        )
+
+
+def _print_model_warnings(experiment: Experiment, registry: Registry, calls: CallOptions) -> None:
+    # Imported late, since runs of bots load no clients.
+    from dubito.experiment.model_players import (
+        end_of_model_warnings,
+        old_price_warnings,
+        unused_address_warnings,
+    )
+
     today = datetime.now(UTC).date()
     for sentence in end_of_model_warnings(experiment, registry, today) if calls.preflight and not calls.offline else ():
         note(sentence)
@@ -190,9 +204,7 @@ def print_warnings(experiment: Experiment, registry: Registry, calls: CallOption
         note(sentence)
     for sentence in unused_address_warnings(experiment, registry):
         note(sentence)
-    if experiment.has_programs and not experiment.seed_sha256:
-        note("note: the seed is known, so programs and agents could compute all cards")
-    if experiment.shard and model_specs(experiment, registry) and (caps := calls.caps.describe()):
+    if experiment.shard and (caps := calls.caps.describe()):
         note(f"note: this shard's share of the run's budget is {caps}")
 
 
@@ -249,7 +261,11 @@ def _graceful_interrupt(stop: threading.Event, models: bool) -> Iterator[list[in
     A clean stop finishes the games in progress or, with models, the calls in flight. The files are consistent even
     after `kill -9`, so an immediate exit is safe.
     """
-    work = f"calls in flight (at most {STOP_GRACE_SECONDS:g} s)" if models else "games in progress"
+    work = "games in progress"
+    if models:
+        from dubito.llm.threads import STOP_GRACE_SECONDS  # imported late, since runs of bots load no clients
+
+        work = f"calls in flight (at most {STOP_GRACE_SECONDS:g} s)"
     received: list[int] = []
 
     def stop_run(number: int, _: object) -> None:

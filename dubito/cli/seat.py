@@ -21,9 +21,9 @@ from dubito.cli.options import (
 from dubito.cli.output import note, say
 from dubito.cli.run import plan_run, play_with_progress, print_result
 from dubito.errors import UsageError, describe_signal, one_line
+from dubito.experiment.call_options import check_cache
 from dubito.experiment.config import Config, parse_config, read_config
 from dubito.experiment.experiment import Experiment, kind_of_player
-from dubito.experiment.resolve import check_cache
 from dubito.experiment.run import find_finished_run
 from dubito.experiment.saved_config import config_to_store, load_stored_config
 from dubito.game import Game

@@ -19,14 +19,14 @@ from dubito.experiment.saved_config import continue_command
 from dubito.experiment.stop import PairStanding, describe_standing, describe_stop_rule, pair_standings
 from dubito.experiment.stored import Run, open_recorded_run, read_player_kinds, store_errors_as_usage_errors
 from dubito.game import PlayerKind
-from dubito.llm.prices import PICO, dollars
 from dubito.report import documents
 from dubito.report.documents import ListedRun, RunsObject, RunState, StatusObject
 from dubito.store import folder as run_folder
 from dubito.store.folder import is_policy, is_trial, last_written, load_manifest, runs_inside
 from dubito.store.lock import is_locked
-from dubito.store.model_log import ModelLog, PlayerLog
+from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
+from dubito.store.spend import PICO, PlayerLog, dollars
 from dubito.store.wave_log import WaveLog
 
 
@@ -63,7 +63,7 @@ def _print_run_status(folder: Path, name: str, as_json: bool) -> None:
 
 
 def _status_of_run(run: Run, name: str, as_json: bool) -> None:
-    log, counts, pairs, state = ModelLog(run.db), run.counts, pair_standings(run), run_state(run)
+    log, counts, pairs, state = run.model_log, run.counts, pair_standings(run), run_state(run)
     status = _status_object(
         name,
         log,

@@ -7,20 +7,17 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from textwrap import fill
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dubito.cli import output
 from dubito.cli.output import note, say, table
 from dubito.commands import build_command, repeat_command
 from dubito.errors import BotError, GameError, RunStopped, UsageError, describe_signal, one_line
 from dubito.experiment.experiment import describe_claims, describe_fake_models, list_claims, player_labels
-from dubito.experiment.replay import count_lies_in_folder
+from dubito.experiment.lies import count_lies_in_folder
 from dubito.experiment.run import RunResult
 from dubito.experiment.saved_config import continue_command
 from dubito.game import EXTRACTED_OUTCOMES, FALLBACK_OUTCOME
-from dubito.llm.prices import dollars
-from dubito.report import documents
-from dubito.report.documents import RunObject
 from dubito.report.run_tables import (
     bot_errors,
     bounds_table,
@@ -41,6 +38,10 @@ from dubito.stats.players import calibrations
 from dubito.stats.ranking import RankingRow, by_table_size, contender_ranking, ranking, relate_players
 from dubito.stats.relation import Relation
 from dubito.store.folder import list_not_enforced, load_manifest
+from dubito.store.spend import dollars
+
+if TYPE_CHECKING:
+    from dubito.report.documents import RunObject
 
 _MAX_SUMMARY_ROWS: Final = 5
 
@@ -216,14 +217,16 @@ def write_run_report(folder: Path, new: bool) -> Path | None:
         return None
 
 
-def build_document(run: RunResult, report: Path | None) -> RunObject:
+def build_document(run: RunResult, report: Path | None) -> "RunObject":
     """Return the run as the `--json` object."""
+    from dubito.report import documents  # imported late: most runs print no JSON
+
     experiment, results, counted, folder = run.experiment, run.game.results, run.counts.counted, str(run.folder)
     stopped = describe_signal(run.stop_signal) if run.interrupted else None
     if run.failure is not None:
         stopped = one_line(str(run.failure), 600)
     lies = count_lies_in_folder(run.folder) if counted else None
-    return RunObject(
+    return documents.RunObject(
         folder=folder,
         game=run.game.name,
         seed=None if stopped and experiment.seed_sha256 else experiment.seed,

@@ -9,12 +9,11 @@ import click
 from dubito.cli.call_options import question_progress
 from dubito.cli.output import note, print_document, say
 from dubito.errors import UsageError, one_line
+from dubito.experiment.call_options import CallOptions
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.replay import check_replayable
-from dubito.experiment.resolve import CallOptions, model_settings, model_specs
-from dubito.experiment.stored import open_recorded_run
+from dubito.experiment.resolve import model_settings, model_specs
+from dubito.experiment.stored import check_replayable, open_recorded_run
 from dubito.report.documents import Interval, PromptResult, TrialObject
-from dubito.store.model_log import ModelLog
 from dubito.workshop.cassettes import PromptChanged, load_cassette, load_entry, play_cassette, record_run, save_cassette
 from dubito.workshop.recordings import record_from_run
 from dubito.workshop.trial import ScoreRow, Trial, TrialEntry, TrialOptions, score_rows
@@ -59,7 +58,7 @@ def record_cassette(run: Path, file: Path, player: str | None, count: int) -> No
         nodes = [node.name for node in stored_run.registry.game.nodes]
         positions = record_from_run(stored_run, nodes, _MANY * count)
         settings = model_settings(players[player], stored_run.registry)
-        cassette = record_run(ModelLog(stored_run.db), positions, player, settings, count)
+        cassette = record_run(stored_run.model_log, positions, player, settings, count)
     save_cassette(cassette, file)
     say(f"recorded: {len(cassette.positions)} positions of {one_line(player)} in {file}")
 

@@ -30,10 +30,10 @@ from dubito.commands import repeat_command
 from dubito.errors import DubitoError, RunStopped, UsageError, one_line
 from dubito.experiment.config import parse_config
 from dubito.experiment.experiment import describe_fake_models
-from dubito.game.record import require_whole_game
+from dubito.game.moves import require_whole_game
 from dubito.game.words import labels
 from dubito.llm.request import Suspended
-from dubito.llm.settings import SHORT_FORM_SETTINGS
+from dubito.model_settings import SHORT_FORM_SETTINGS
 from dubito.report.share import page_of_file, saved_record
 from dubito.serve import listen, serve
 from dubito.show.opponents import Thought, as_sentence, describe_trouble

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.experiment.experiment import PlayerSpec
-from dubito.experiment.replay import LieCounts, count_lies
+from dubito.experiment.lies import LieCounts, count_lies
 from dubito.experiment.stored import Run, list_contenders
 from dubito.game import FALLBACK_OUTCOME, Results
 from dubito.game.seeds import hash_seed
@@ -23,7 +23,6 @@ from dubito.stats.tally import (
     split_by_contender,
 )
 from dubito.store.folder import DATABASE, MANIFEST
-from dubito.store.model_log import ModelLog
 
 _DEALS_PER_QUERY: Final = 1000
 
@@ -212,7 +211,7 @@ def _count_lies(run: Run) -> LieCounts | None:
 def _build_arm(run: Run, name: str, spec: PlayerSpec, lies: LieCounts | None) -> Arm:
     from dubito.llm.prompts import title_and_paragraph  # imported late, since most compared runs have no models
 
-    texts, player = title_and_paragraph(ModelLog(run.db).prompt(spec.prompt)), run.planned.players.index(spec)
+    texts, player = title_and_paragraph(run.model_log.prompt(spec.prompt)), run.planned.players.index(spec)
     counts = (lies.games, lies.plays(player), lies.share(player, "chosen")) if lies else (None, None, None)
     return Arm(name, str(spec.settings.get("prompt")), *texts, *counts)
 

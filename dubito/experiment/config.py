@@ -18,8 +18,7 @@ from dubito.experiment.experiment import OnBotError, OnUnusable, ProviderErrors
 from dubito.files import UNION_PARTS, CheckedModel, describe_invalid, read_yaml
 from dubito.game.find import DUBITO
 from dubito.game.seeds import SEED_FORMAT, TEXT_PATTERN, parse_seed
-from dubito.llm.request import Api
-from dubito.llm.settings import SHORT_FORM_SETTINGS, ModelSettings, ReplyPart, RulesRole
+from dubito.model_settings import SHORT_FORM_SETTINGS, Api, ModelSettings, ReplyPart, RulesRole
 from dubito.settings import Setting, setting
 
 PlayerEntry = str | dict[str, Any]

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 
 
@@ -40,7 +39,7 @@ def count_games(db: RunDb, first_game: int, games_per_deal: int) -> GameCounts:
     end = counted.stop
     while later.issuperset(range(end, end + games_per_deal)):
         end += games_per_deal
-    return GameCounts(len(counted) + len(later), len(counted), end - first_game, ModelLog(db).count_replies())
+    return GameCounts(len(counted) + len(later), len(counted), end - first_game, db.reply_count())
 
 
 def finished_games(db: RunDb, first_game: int) -> tuple[range, set[int]]:

@@ -18,18 +18,20 @@ from typing import Any, Final, NamedTuple
 
 from dubito.errors import UsageError, one_line
 from dubito.experiment import run as runner
+from dubito.experiment.call_options import CallOptions
 from dubito.experiment.experiment import Experiment, PlayerSpec, kind_of_player
-from dubito.experiment.resolve import CallOptions, model_settings, model_specs, price_of_model
+from dubito.experiment.model_players import price_of_model
+from dubito.experiment.resolve import model_settings, model_specs
 from dubito.experiment.stored import Run, open_recorded_run
 from dubito.game import PlayerKind
 from dubito.game.find import Registry
-from dubito.llm.budget import Caps
-from dubito.llm.prices import Price, PricingOptions, dollars
-from dubito.llm.settings import ModelSettings, is_house, is_on_this_machine
+from dubito.llm.prices import Price, PricingOptions
+from dubito.model_settings import ModelSettings, is_house, is_on_this_machine
 from dubito.stats.rates import student_quantile
 from dubito.stats.relation import MIN_DEALS
 from dubito.stats.stopping import FIRST_LOOK
 from dubito.store.model_log import DealTotals, ModelLog
+from dubito.store.spend import Caps, dollars
 
 # For an estimate, play as many whole deals as fit into this many games, within these bounds.
 _GAMES: Final = 24
@@ -194,7 +196,7 @@ def _read_players(folder: Path) -> list[_RecordedPlayer]:
     """Return the model players of a run that called their model."""
     players = []
     with open_recorded_run(folder) as run:
-        log = ModelLog(run.db)
+        log = run.model_log
         for player in [*run.planned.bots, *run.planned.contenders]:
             model = player.settings.get("model")
             seconds = log.mean_seconds(player.name) if model else None

@@ -48,7 +48,7 @@ def kind_of_player(player: PlayerSpec) -> PlayerKind:
         return "agent" if player.settings.get("remote") else "program"
     if not player.prompt:
         return "hand-written"
-    from dubito.llm.settings import is_house  # imported late: processes that play hand-written bots do not need it
+    from dubito.model_settings import is_house  # imported late: processes that play hand-written bots do not need it
 
     return "fake model" if is_house(str(player.settings.get("base_url") or "")) else "model"
 
@@ -242,3 +242,6 @@ class Experiment:
 def _player_identity(player: PlayerSpec) -> dict[str, Any]:
     plain = asdict(player)
     return {key: value for key, value in plain.items() if value or key not in ("prompt", "fallback")}
+
+
+FOLDER_NAME: Final = "{}-shard-{}-of-{}"  # name of the whole run, number of the shard, number of shards

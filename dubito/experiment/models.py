@@ -7,28 +7,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from dubito.experiment.call_options import CallOptions
 from dubito.experiment.counts import GameCounts, count_games
 from dubito.experiment.experiment import Experiment, PlayerSpec
+from dubito.experiment.model_players import find_fallback, price_of_model
 from dubito.experiment.progress import GameTracker, ModelProgress
-from dubito.experiment.resolve import (
-    CallOptions,
-    find_fallback,
-    model_settings,
-    model_specs,
-    price_of_model,
-    program_specs,
-)
+from dubito.experiment.resolve import model_settings, model_specs, program_specs
 from dubito.experiment.servers import EmbeddedServers
 from dubito.game import Game
 from dubito.game.find import Registry
 from dubito.game.table import Table, step
-from dubito.llm.budget import Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decide import Conversation, Decider, DecisionLog, GameServices, Journal, UnusableAnswers
 from dubito.llm.limiter import Timing
 from dubito.llm.pipeline import Pipeline, PipelineOptions
 from dubito.llm.preflight import Preflight
-from dubito.llm.prices import dollars
 from dubito.llm.prompts import Prompt, Sample, load_prompt, longest_samples
 from dubito.llm.request import Asks, Place
 from dubito.llm.threads import run_until_stopped
@@ -44,6 +37,7 @@ from dubito.seats.remote import AgentSeat
 from dubito.store.folder import RUNS, note_not_enforced
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import PROGRAM_SERVER, RunDb
+from dubito.store.spend import Caps, dollars
 
 _NO_SEATS: Final[Mapping[str, AgentSeat]] = {}
 _MAX_SAMPLE_TURNS: Final = 100  # few games have more

@@ -7,13 +7,13 @@ from itertools import chain, count
 from pathlib import Path
 
 from dubito.errors import DubitoError, UsageError, one_line
+from dubito.experiment.call_options import CallOptions
 from dubito.experiment.config import Config
-from dubito.experiment.experiment import Experiment
+from dubito.experiment.experiment import FOLDER_NAME, Experiment
 from dubito.experiment.processes import check_can_start
-from dubito.experiment.resolve import CallOptions, check_models, limit_paid_games, recorded_specs, resolve
+from dubito.experiment.resolve import recorded_specs, resolve
 from dubito.experiment.saved_config import continue_command
 from dubito.experiment.secret_seeds import choose_seed
-from dubito.experiment.shards import FOLDER_NAME, caps_of_shard, cut_shard, parse_shard
 from dubito.experiment.workers import WorkerPool, core_count
 from dubito.game.find import Registry
 from dubito.hooks import find_executor
@@ -27,12 +27,20 @@ def plan_experiment(
 
     `started` is the folder of a run to continue. Raises UsageError if the experiment cannot be played.
     """
-    experiment = limit_paid_games(check_models(resolve(config, registry), registry, calls), config, registry, calls)
+    experiment = resolve(config, registry)
+    if recorded_specs(experiment, registry):
+        # Imported late, since runs of bots load no clients.
+        from dubito.experiment.model_players import check_models, limit_paid_games
+
+        experiment = limit_paid_games(check_models(experiment, registry, calls), config, registry, calls)
     experiment = choose_seed(experiment, config, shard, started)
     if shard is not None:
+        from dubito.experiment.shards import caps_of_shard, cut_shard, parse_shard  # imported late: most runs are whole
+
         experiment = cut_shard(experiment, *parse_shard(shard), registry)
+        calls = replace(calls, caps=caps_of_shard(calls.caps, experiment))
     _check_executor(config, experiment, registry)
-    return experiment, replace(calls, caps=caps_of_shard(calls.caps, experiment))
+    return experiment, calls
 
 
 def _check_executor(config: Config, experiment: Experiment, registry: Registry) -> None:

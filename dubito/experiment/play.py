@@ -266,7 +266,7 @@ class ChunkPlayer:
             new = journal.stated[len(statements) :]
             statements += [Statement(each.seat, each.stated, each.impossible, bool(truth)) for each in new]
         if self._forfeits and table.errors:
-            from dubito.game.record import Forfeit  # imported late, since games without models have no record
+            from dubito.game.moves import Forfeit  # imported late, since games without models have no record
 
             outputs.append(asdict(Forfeit(table.errors[0].seat)))
         outcome = self._build_outcome(table, lineup, code)

@@ -7,18 +7,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from dubito.experiment.counts import GameCounts
 from dubito.game import FALLBACK_OUTCOME
-from dubito.llm.budget import Budget
-from dubito.store.model_log import ModelLog
+
+if TYPE_CHECKING:
+    from dubito.llm.budget import Budget
+    from dubito.store.model_log import ModelLog
 
 
 class GameTracker:
     """Counts the games that a run's threads have finished."""
 
-    def __init__(self, log: ModelLog, budget: Budget) -> None:
+    def __init__(self, log: "ModelLog", budget: "Budget") -> None:
         self._log, self.budget = log, budget
         self._finished = set(log.ended_games())
         self._lock = Lock()

@@ -20,10 +20,11 @@ from dubito.llm.prompts import Prompt
 from dubito.llm.protocols import parse_stored_request, read_recorded_reply, read_reply
 from dubito.llm.recording import Differs, RecordingEnded, ReplayRecording
 from dubito.llm.request import Place, RawReply, Reply, Request, compute_draw
-from dubito.llm.settings import ModelSettings, build_account
+from dubito.model_settings import ModelSettings, build_account
 from dubito.stats.tally import Tally, read_tally
-from dubito.store.model_log import TOKENS, ModelLog
+from dubito.store.model_log import ModelLog
 from dubito.store.run_db import PROGRAM_SERVER, RunDb
+from dubito.store.spend import TOKENS
 
 if TYPE_CHECKING:
     from dubito.experiment.models import Models
@@ -74,7 +75,7 @@ def check_no_calls(run: Run) -> None:
 
 def replay_uncounted_games(run: Run, models: "Models") -> None:
     """Replay the games that are not counted yet, each until its recording ends."""
-    experiment, ended = run.experiment, ModelLog(run.db).ended_games()
+    experiment, ended = run.experiment, run.model_log.ended_games()
     rows = run.db.read(
         "SELECT game FROM decisions UNION SELECT game FROM attempts WHERE game >= 0 UNION SELECT game FROM ended"
     )
@@ -129,7 +130,7 @@ def check_prompts(run: Run) -> None:
     """Compare the stored prompts with the digests in the players' settings."""
     players = {spec.prompt: spec.name for spec in run.planned.players if spec.prompt}
     for digest, player in players.items():
-        sources = ModelLog(run.db).prompt(digest)
+        sources = run.model_log.prompt(digest)
         if not sources or Prompt(Path("stored"), sources, run.game).digest != digest:
             name = one_line(player, 60)
             raise Differs(_DATABASE, f"{name}'s prompt does not match its digest", [])
@@ -180,7 +181,7 @@ class _Calls:
     """Compares a run's attempts and tries with its players' settings and with the texts."""
 
     def __init__(self, run: Run) -> None:
-        self._run, self._log = run, ModelLog(run.db)
+        self._run, self._log = run, run.model_log
         self._settings = {
             spec.name: model_settings(spec, run.registry) for spec in model_specs(run.experiment, run.registry)
         }

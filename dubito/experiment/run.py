@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -12,9 +12,10 @@ from platform import python_version
 from typing import TYPE_CHECKING, Any
 
 from dubito import __version__
-from dubito.errors import BotError, DubitoError, RunStopped, UsageError, describe_signal, one_line
+from dubito.errors import BotError, DubitoError, Interrupted, RunStopped, UsageError, describe_signal, one_line
+from dubito.experiment.call_options import CallOptions
 from dubito.experiment.counts import GameCounts, count_games
-from dubito.experiment.experiment import Experiment
+from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.experiment.play import (
     ChunkPlayer,
     ChunkResult,
@@ -24,24 +25,22 @@ from dubito.experiment.play import (
     is_full_chunk,
 )
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.resolve import CallOptions, model_specs, recorded_specs
+from dubito.experiment.resolve import model_specs, recorded_specs
 from dubito.experiment.secret_seeds import check_secret_run
 from dubito.experiment.stop import RunDecision
 from dubito.experiment.stored import list_contenders, open_recorded_run
-from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import WorkerPool, join_chunks, play_pieces
 from dubito.files import write_whole
 from dubito.game import Game
 from dubito.game.find import Registry, package_of
-from dubito.llm.request import Interrupted
 from dubito.stats.ranking import Contender, all_games
 from dubito.stats.stopping import split_at_looks
 from dubito.stats.tally import Tally, load_tally
 from dubito.store import folder as run_folder
 from dubito.store.lock import RunLog, lock_folder
-from dubito.store.model_log import ModelLog, PlayerLog
 from dubito.store.run_db import Chunk, RunDb
 from dubito.store.secret import reveal_seed, write_secret
+from dubito.store.spend import PlayerLog
 
 if TYPE_CHECKING:
     from dubito.seats.remote import AgentSeat
@@ -248,6 +247,7 @@ def _chunks_to_play(
         return
     # Imported late, since other runs need neither templates nor retries.
     from dubito.experiment.models import model_players
+    from dubito.experiment.threads import ThreadedChunks
 
     player, halted = ChunkPlayer(experiment, options.registry), threading.Event()
     stopped = partial(_is_any_set, options.stop, halted)
@@ -284,16 +284,23 @@ def _is_any_set(*stops: threading.Event) -> bool:
 
 
 def load_progress(db: RunDb, experiment: Experiment, folder: Path, registry: Registry) -> RunResult:
-    log, specs = ModelLog(db), model_specs(experiment, registry)
     return RunResult(
         folder=folder,
         experiment=experiment,
         game=registry.game,
         tally=load_tally(db, registry.game.results),
         results_digest=db.results_digest(),
-        models={spec.name: log.player(spec.name) for spec in specs},
+        models=_read_models(db, model_specs(experiment, registry)),
         counts=count_games(db, experiment.first_game, experiment.games_per_deal),
     )
+
+
+def _read_models(db: RunDb, specs: Sequence[PlayerSpec]) -> dict[str, PlayerLog]:
+    if not specs:
+        return {}
+    from dubito.store.model_log import ModelLog  # imported late, since runs of bots have no calls
+
+    return {spec.name: ModelLog(db).player(spec.name) for spec in specs}
 
 
 def _write_results(run: RunResult) -> None:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from dubito.errors import UsageError, one_line
 from dubito.game import Game
 from dubito.hooks import import_place, model_servers
-from dubito.llm.request import Api
-from dubito.llm.settings import HOUSE, ModelSettings, embedded_kind, parse_faults
+from dubito.model_settings import HOUSE, Api, ModelSettings, embedded_kind, parse_faults
 
 if TYPE_CHECKING:
     from dubito.house.server import House

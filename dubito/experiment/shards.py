@@ -13,21 +13,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from dubito.errors import RunStopped, UsageError, one_line
-from dubito.experiment.experiment import Experiment, Shard
+from dubito.experiment.experiment import FOLDER_NAME, Experiment, Shard
 from dubito.experiment.play import DEALS_PER_CHUNK, chunk_numbers, first_game_of_chunk
 from dubito.experiment.stored import Run, open_recorded_run
 from dubito.files import write_whole
 from dubito.game.find import Registry
-from dubito.llm.budget import Caps
-from dubito.llm.prices import PICO, dollars
 from dubito.stats.ranking import all_games
 from dubito.stats.tally import Tally, load_tally
 from dubito.store import folder as run_folder
 from dubito.store.lock import LOCK, RunLog, draft_folder
-from dubito.store.model_log import Spend
 from dubito.store.run_db import RunDb, merge_into
+from dubito.store.spend import PICO, Caps, Spend, dollars
 
-FOLDER_NAME: Final = "{}-shard-{}-of-{}"  # name of the whole run, number of the shard, number of shards
 _match_shard: Final = re.compile(r"([0-9]{1,9})/([0-9]{1,9})").fullmatch
 
 

@@ -30,17 +30,18 @@ from dubito.game.packages import missing_game_hint
 from dubito.game.seeds import SeedSecrecy, hash_seed
 from dubito.stats.ranking import Contender, RankingRow, ranking, relate_players
 from dubito.stats.relation import Relation
-from dubito.stats.tally import Outcome, Tally, load_tally, read_outcome
+from dubito.stats.tally import Outcome, Tally, load_tally, read_outcome, read_tally
 from dubito.store.folder import DATABASE, MANIFEST, SEED_FILE, read_manifest
-from dubito.store.model_log import ModelLog, PlayerLog, Spend
 from dubito.store.run_db import RunDb
 from dubito.store.secret import read_secret
+from dubito.store.spend import PlayerLog, Spend
 
 if TYPE_CHECKING:
     from dubito.experiment.models import Models
     from dubito.experiment.play import ChunkPlayer
     from dubito.llm.prompts import Prompt
     from dubito.llm.recording import ReplayRecording
+    from dubito.store.model_log import ModelLog
 
 
 class _Manifest(BaseModel):
@@ -171,6 +172,12 @@ class Run:
         return f"{seed} ({self.secrecy_in_words})"
 
     @cached_property
+    def model_log(self) -> "ModelLog":
+        from dubito.store.model_log import ModelLog  # imported late, since runs of bots have no calls
+
+        return ModelLog(self.db)
+
+    @cached_property
     def counts(self) -> GameCounts:
         return count_games(self.db, self.planned.first_game, self.planned.games_per_deal)
 
@@ -227,13 +234,13 @@ class Run:
 
     @cached_property
     def models(self) -> dict[str, PlayerLog]:
-        log = ModelLog(self.db)
+        log = self.model_log
         logged = set(log.players())
         return {name: log.player(name) for name in self.names if name in logged}
 
     @cached_property
     def spent(self) -> Spend:
-        return ModelLog(self.db).spent()
+        return self.model_log.spent()
 
     def outcome(self, row: bytes) -> Outcome:
         return read_outcome(row, self.game.results, len(self.names), self.folder / DATABASE)
@@ -314,7 +321,7 @@ class Run:
         from dubito.experiment.resolve import model_settings
         from dubito.llm.prompts import Prompt, load_prompt
 
-        name, stored = model_settings(spec, self.registry).prompt, ModelLog(self.db).prompt(spec.prompt)
+        name, stored = model_settings(spec, self.registry).prompt, self.model_log.prompt(spec.prompt)
         try:
             prompt = None if stored_prompts else load_prompt(name, self.registry.working_directory, self.registry.game)
         except UsageError:
@@ -332,7 +339,7 @@ class Run:
         from dubito.experiment.resolve import model_settings, model_specs
         from dubito.llm.prompts import load_prompt
 
-        log, here = ModelLog(self.db), self.registry.working_directory
+        log, here = self.model_log, self.registry.working_directory
         specs = model_specs(self.experiment, self.registry)
         prompts = ((spec, load_prompt(model_settings(spec, self.registry).prompt, here, self.game)) for spec in specs)
         return [change for spec, prompt in prompts if (change := _prompt_change(spec, log.prompt(spec.prompt), prompt))]
@@ -402,3 +409,15 @@ def store_errors_as_usage_errors() -> Iterator[None]:
         yield
     except RunStopped as error:
         raise UsageError(str(error)) from None
+
+
+def read_replayable_run(folder: Path, home: Path | None = None) -> Run:
+    run = read_run(folder, home)
+    check_replayable(run)
+    return run
+
+
+def check_replayable(run: Run) -> None:
+    run.db.check(run.planned.first_game)
+    read_tally(run.db, run.game.results)
+    _ = run.mismatches

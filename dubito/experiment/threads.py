@@ -12,11 +12,11 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from dubito.errors import DubitoError, RunStopped
+from dubito.errors import DubitoError, Interrupted, RunStopped
 from dubito.experiment.play import ChunkPlayer, ChunkResult, GamePlayed, Lineup, chunk_number, draw_lineups
 from dubito.experiment.progress import ModelProgress
 from dubito.game.streams import DealStreams
-from dubito.llm.request import AccountFault, BatchPending, Interrupted, Suspended
+from dubito.llm.request import AccountFault, BatchPending, Suspended
 from dubito.llm.threads import STOP_GRACE_SECONDS, start_threads, wait_for_threads
 from dubito.stats.players import add_statements
 from dubito.stats.tally import sum_deals

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import cache
 from hashlib import sha256
@@ -10,10 +9,10 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from dubito.errors import DubitoError, IllegalOutput, UsageError, one_line
+from dubito.errors import IllegalOutput, UsageError, one_line
 from dubito.files import check_format, describe_fault
 from dubito.game import Game, State
-from dubito.game.events import EVERYTHING
+from dubito.game.moves import Forfeit, make_move, output_of
 from dubito.game.seeds import Seed
 from dubito.game.streams import DealStreams
 from dubito.game.words import describe_forfeit, seat_label
@@ -41,13 +40,6 @@ class GameRecord(Strict):
     # the game's number in the database of model calls
     number: Annotated[int, Field(strict=True, ge=0, lt=2**63)] | None = None
     format: Literal["dubito game 2"] = field(kw_only=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Forfeit:
-    """Replaces an output if a seat's mistake ends the game."""
-
-    seat: int
 
 
 def read_game_name(text: str, default: str) -> str:
@@ -212,33 +204,3 @@ class Records:
         if game.deal_to_json(state) != record.dealt:
             raise UsageError("the record's cards do not match its seed, so it was modified or is damaged")
         return state, (output_of(game, output) for output in record.outputs)
-
-
-def output_of(game: Game, stored: Any) -> Any:
-    """Parse a stored output. Raises UsageError if it is not an output of the game."""
-    if game.forfeits and isinstance(stored, dict) and list(stored) == ["seat"] and type(stored["seat"]) is int:
-        return Forfeit(stored["seat"])
-    try:
-        return game.output_from_json(stored)
-    except (TypeError, ValueError, LookupError, DubitoError):
-        raise UsageError(f"this is not an output of {game.name}: {one_line(json.dumps(stored), 80)}") from None
-
-
-@contextmanager
-def require_whole_game(state: Any) -> Iterator[None]:
-    """Raise UsageError unless the moves made inside are legal and finish the game."""
-    try:
-        yield
-    except IllegalOutput as error:
-        raise UsageError(f"turn {state.turns_played + 1} of the record breaks the rules: {error}") from None
-    if not state.over:
-        raise UsageError(f"the record ends after {state.turns_played} turns, before the game is over")
-
-
-def make_move(state: Any, output: Any) -> Sequence[Any]:
-    """Make the move, or apply the forfeit. Raises IllegalOutput if the rules refuse it."""
-    if not isinstance(output, Forfeit):
-        events: Sequence[Any] = state.apply(output, EVERYTHING)
-        return events
-    state.forfeit(output.seat)
-    return []

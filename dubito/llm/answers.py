@@ -22,7 +22,7 @@ from dubito.files import CheckedModel
 from dubito.game import STATED, Answer, Bool, Cards, Choice, Node, Shares, Text
 from dubito.game.log import Position
 from dubito.llm.request import AttemptFailed, Cause, DuplicateKey, Reply, parse_json, refuse_duplicate_keys
-from dubito.llm.settings import ReplyPart
+from dubito.model_settings import ReplyPart
 
 Field = Literal["reasoning", "p_bluff", "answer"]
 ANSWER: Final = "answer"  # field of a single answer

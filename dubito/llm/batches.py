@@ -15,7 +15,8 @@ from typing import Any, ClassVar, Final, Protocol
 
 from dubito.errors import one_line
 from dubito.llm.protocols import as_mapping, as_objects
-from dubito.llm.request import Api, Attempt, RawReply, TryFailed, parse_json
+from dubito.llm.request import Attempt, RawReply, TryFailed, parse_json
+from dubito.model_settings import Api
 from dubito.store.wave_log import SentBatch
 
 LIFETIME: Final = 86_400.0  # seconds until a batch expires, unless the server reports a time

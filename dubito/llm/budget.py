@@ -10,44 +10,14 @@ deals.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from dubito.llm.forecast import Forecast, PastGames
 from dubito.llm.limiter import Waiting
-from dubito.llm.prices import Tariff, dollars
+from dubito.llm.prices import Tariff
 from dubito.llm.request import AccountFault, Attempt, OutOfTurn, Reply, Sends, TryFailed
-from dubito.store.model_log import Spend
-
-
-@dataclass(frozen=True, slots=True)
-class Caps:
-    """The limits of a budget. None means no limit."""
-
-    calls: int | None = None
-    tokens: int | None = None
-    usd: int | None = None  # picodollars
-
-    def find_exceeded(self, spend: Spend) -> str | None:
-        caps = {"usd": self.usd, "tokens": self.tokens, "calls": self.calls}
-        return next((name for name, cap in caps.items() if cap is not None and getattr(spend, name) > cap), None)
-
-    def share(self, first: int, end: int, of: int) -> "Caps":
-        """Return the share for parts `first` to `end` (exclusive) out of `of` parts."""
-        return self._map(lambda name, cap: cap * end // of - cap * first // of)
-
-    def subtract(self, spent: Spend) -> "Caps":
-        return self._map(lambda name, cap: max(0, cap - getattr(spent, name)))
-
-    def _map(self, change: Callable[[str, int], int]) -> "Caps":
-        caps = {name: getattr(self, name) for name in ("calls", "tokens", "usd")}
-        return Caps(**{name: None if cap is None else change(name, cap) for name, cap in caps.items()})
-
-    def describe(self) -> str:
-        money = [] if self.usd is None else [dollars(self.usd)]
-        counts = (("calls", self.calls), ("tokens", self.tokens))
-        return ", ".join([*money, *(f"{cap:,} {name}" for name, cap in counts if cap is not None)])
+from dubito.store.spend import Caps, Spend, dollars
 
 
 class Budget:

@@ -23,8 +23,8 @@ from dubito.llm.protocols import read_reply
 from dubito.llm.provider_errors import ErrorReader
 from dubito.llm.redaction import Redaction
 from dubito.llm.request import AccountFault, Attempt, RawReply, TryFailed
-from dubito.llm.settings import Account, is_on_this_machine
 from dubito.llm.streamed import STREAM_FIELDS, StreamedReply, text_callback
+from dubito.model_settings import Account, is_on_this_machine
 
 _LOGGED_HEADERS: Final = ("request-id", "x-request-id", "retry-after", "retry-after-ms")
 _LOGGED_PREFIXES: Final = ("x-ratelimit-", "anthropic-ratelimit-")

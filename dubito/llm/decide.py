@@ -33,7 +33,7 @@ from dubito.llm.request import (
     compute_digest,
     compute_draw,
 )
-from dubito.llm.settings import ModelSettings, ReplyPart, uses_provider_address
+from dubito.model_settings import ModelSettings, ReplyPart, uses_provider_address
 from dubito.store.model_log import Decision
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from math import ceil
 from operator import attrgetter
 from typing import Final
 
-from dubito.store.model_log import Spend
+from dubito.store.spend import Spend
 
 ASSUMED_QUESTIONS: Final = 50  # assumed length of a game until one has finished
 _MIN_REST: Final = 0.5  # assumed minimum left, as a share of the usual or current length

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal
 
-from dubito.llm.request import Api, ProtocolName
+from dubito.llm.request import ProtocolName
+from dubito.model_settings import Api
 
 # The first five apply to this try, as in TryFailed. The user has to correct the rest.
 Meaning = Literal[

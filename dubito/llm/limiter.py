@@ -14,15 +14,14 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final, NamedTuple
 
-from dubito.errors import one_line
+from dubito.errors import Interrupted, one_line
 from dubito.llm.pacer import ConcurrencyLimit, OpenCall, Pacer, read_limits
-from dubito.llm.request import FINAL_FAILURES, AccountFault, Attempt, Interrupted, OutOfTurn, Reply, Sends, TryFailed
-from dubito.llm.settings import Account
+from dubito.llm.request import FINAL_FAILURES, AccountFault, Attempt, OutOfTurn, Reply, Sends, TryFailed
+from dubito.model_settings import Account
 
 Sleep = Callable[[float, str], None]  # receives the seconds and the reason
 Waiting = Callable[[str], AbstractContextManager[object]]  # receives a description of the wait, for the progress line
 
-PATIENCE: Final = 30 * 60.0  # seconds, by default
 _FIRST_WAIT: Final = 0.5  # longest wait after the first failure, in seconds; it doubles up to `_MAX_WAIT`
 _MAX_WAIT: Final = 30.0
 _MAX_DOUBLINGS: Final = 6

@@ -19,12 +19,12 @@ from datetime import datetime
 from math import inf
 from typing import Final
 
+from dubito.settings import parse_duration
+
 _HEADER: Final = re.compile(
     r"(?:x-ratelimit-(?P<what>limit|remaining|reset)(?:-(?P<of>[a-z-]+))?"
     r"|anthropic-ratelimit-(?P<aof>[a-z-]+)-(?P<awhat>limit|remaining|reset))"
 )
-_DURATION_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|us|d|h|m|s)")
-_SECONDS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 # Limits on calls in flight are not rates: `ConcurrencyLimit` finds them from refusals.
 _CONCURRENCY_WORDS: Final = ("concurren", "parallel", "connection", "flight")
 _MIN_EPOCH: Final = 1e9  # seconds; larger numbers are timestamps, not durations
@@ -65,14 +65,6 @@ def read_limits(headers: Mapping[str, str], time: float) -> list[Limit]:
         if limit and remaining is not None and not any(word in kind for word in _CONCURRENCY_WORDS):
             limits.append(Limit(kind, limit, remaining, _parse_reset(values.get("reset", ""), time)))
     return limits
-
-
-def parse_duration(text: str) -> float | None:
-    """Return the seconds in `1h2m3.5s` or `350ms`, or None for any other text."""
-    parts = _DURATION_PART.findall(text)
-    if not parts or "".join(number + unit for number, unit in parts) != text:
-        return None
-    return sum(float(number) * _SECONDS[unit] for number, unit in parts)
 
 
 def _parse_number(text: str) -> float | None:

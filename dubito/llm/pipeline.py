@@ -17,16 +17,15 @@ from typing import Final, Protocol
 from dubito.errors import UsageError, one_line
 from dubito.game import Bool, Node
 from dubito.llm.answers import build_form
-from dubito.llm.budget import Budget, BudgetGuard, BudgetQueue, Caps
+from dubito.llm.budget import Budget, BudgetGuard, BudgetQueue
 from dubito.llm.cache import ReplyCache
 from dubito.llm.client import Provider
 from dubito.llm.forecast import PastGames
 from dubito.llm.limiter import AccountTraffic, RateLimiter, Timing
 from dubito.llm.prices import CostEstimator, Price, Tariff
 from dubito.llm.protocols import Exchange, build_request
-from dubito.llm.request import Api, Asks, Attempt, Place, Reply, Request, Sends
+from dubito.llm.request import Asks, Attempt, Place, Reply, Request, Sends
 from dubito.llm.retry import Retry
-from dubito.llm.settings import Account, ModelSettings, build_account, embedded_kind, has_limits_by_model, load_key
 from dubito.llm.stages import (
     CachedReplies,
     EarlierAttempts,
@@ -38,7 +37,17 @@ from dubito.llm.stages import (
 )
 from dubito.llm.warm_up import PromptPrefixes, WarmUp
 from dubito.llm.waves import Lane, Waves
+from dubito.model_settings import (
+    Account,
+    Api,
+    ModelSettings,
+    build_account,
+    embedded_kind,
+    has_limits_by_model,
+    load_key,
+)
 from dubito.store.model_log import ModelLog
+from dubito.store.spend import Caps
 from dubito.store.wave_log import WaveLog
 
 _PROBE: Final = -2  # game, deal and seat of the probes

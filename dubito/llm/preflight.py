@@ -16,7 +16,7 @@ from dubito.llm.context import cut_failure, is_count_unusual, is_cut_compared_wi
 from dubito.llm.decide import join_advice, put_question
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.request import AccountFault, Asks, Attempt, AttemptFailed, Place, Reply, Request, Suspended, TryFailed
-from dubito.llm.settings import ModelSettings, setting_fields
+from dubito.model_settings import ModelSettings, setting_fields
 
 if TYPE_CHECKING:
     from dubito.llm.prompts import Sample

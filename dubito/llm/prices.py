@@ -12,10 +12,9 @@ from threading import Lock
 from typing import Any, Final
 
 from dubito.llm.protocols import STANDARD_MODES, service_modes
-from dubito.llm.request import PLAIN, Charges, Request, Usage, nested_items
-from dubito.store.model_log import Spend
-
-PICO: Final = 10**12  # picodollars in a dollar
+from dubito.llm.request import PLAIN, Charges, Request, Usage
+from dubito.model_settings import nested_items
+from dubito.store.spend import PICO, Spend, dollars
 
 # A long-lived cache write, relative to the price of input (Anthropic, an hour) or of a write (OpenAI, twelve hours).
 _LONG_WRITE_FACTOR: Final = 2
@@ -190,10 +189,6 @@ class CostEstimator:
         if self.tariff.price is None:
             return None
         return worst if rates is None else min(worst, int(len(request.text) * rates[0]) + rates[1])
-
-
-def dollars(pico: int) -> str:
-    return f"{'-' if pico < 0 else ''}${abs(pico) / PICO:,.4f}"
 
 
 def describe_excess(used: Spend, worst: Spend) -> str | None:

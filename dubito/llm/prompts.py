@@ -35,7 +35,6 @@ from dubito.game.log import Position
 from dubito.game.packages import all_packages, find_package, own_folder, plugin_folders, roots
 from dubito.llm import answers
 from dubito.llm.questions import ANSWER_FORMAT, QuestionForm, build_question_form
-from dubito.llm.request import Api
 from dubito.llm.templates import (
     DESCRIPTION,
     HISTORY,
@@ -48,6 +47,7 @@ from dubito.llm.templates import (
     new_environment,
     read_description,
 )
+from dubito.model_settings import Api
 
 OWN_PROMPTS: Final = own_folder("prompts")
 # Variables of a template besides the facts: the form of the reply, and the facts of each question of the turn.

@@ -14,7 +14,6 @@ from dubito.errors import UsageError, one_line
 from dubito.llm.answers import Schema
 from dubito.llm.logprobs import LOGPROB_FIELDS
 from dubito.llm.request import (
-    Api,
     Charges,
     DuplicateKey,
     Finish,
@@ -30,8 +29,8 @@ from dubito.llm.request import (
     refuse_duplicate_keys,
     replace_surrogates,
 )
-from dubito.llm.settings import MAX_TOKENS, ModelSettings, is_house, uses_provider_address
 from dubito.llm.verdicts import parse_rejected_output
+from dubito.model_settings import MAX_TOKENS, Api, ModelSettings, is_house, uses_provider_address
 
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=refuse_duplicate_keys)
 _PAUSED: Final = "pause_turn"

@@ -17,20 +17,10 @@ from dubito.llm.known_errors import NAMED_PARAMETER, UNKNOWN_MODEL, KnownError
 from dubito.llm.limiter import format_duration
 from dubito.llm.protocols import detect_protocol
 from dubito.llm.redaction import Redaction
-from dubito.llm.request import (
-    AccountFault,
-    Api,
-    Attempt,
-    NonReply,
-    NonReplyKind,
-    ProtocolName,
-    RawReply,
-    Reply,
-    TryFailed,
-)
-from dubito.llm.settings import Account, is_on_this_machine, setting_fields
+from dubito.llm.request import AccountFault, Attempt, NonReply, NonReplyKind, ProtocolName, RawReply, Reply, TryFailed
 from dubito.llm.verdicts import Verdict, error_text, extract_sentence, judge_error, judge_error_in_body
-from dubito.store.model_log import Spend
+from dubito.model_settings import Account, Api, is_on_this_machine, setting_fields
+from dubito.store.spend import Spend
 
 E = TypeVar("E", bound=BaseException)
 _MAX_QUOTED: Final = 240  # maximum number of characters quoted from a server's answer

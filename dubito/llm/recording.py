@@ -16,7 +16,8 @@ from dubito.errors import RunStopped, one_line
 from dubito.llm.cache import CacheEntry
 from dubito.llm.protocols import read_recorded_reply
 from dubito.llm.request import CAUSES, Attempt, AttemptFailed, Cause, Place, Reply
-from dubito.store.model_log import TOKENS, Decision, ModelLog, RecordedAttempt, describe_answer
+from dubito.store.model_log import Decision, ModelLog, RecordedAttempt, describe_answer
+from dubito.store.spend import TOKENS
 
 _MAX_SHOWN: Final = 100  # characters of each part
 _SHOWN_BEFORE: Final = 30  # number of characters shown before the first difference of two texts

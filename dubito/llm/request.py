@@ -15,7 +15,7 @@ DubitoError
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -23,9 +23,8 @@ from typing import Any, Final, Literal, Protocol, get_args
 
 from dubito.errors import DubitoError, RunStopped
 from dubito.store.model_log import RawReply as RawReply
-from dubito.store.model_log import Spend
+from dubito.store.spend import Spend
 
-Api = Literal["responses", "chat", "messages", "decisions"]
 # A request is answered by a server with one of the APIs, or by a program that the run started.
 ProtocolName = Literal["responses", "chat", "messages", "decisions", "program"]
 # `invalid`: the server rejected the model's output with an error.
@@ -65,14 +64,6 @@ def refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(fields) < len(pairs):
         raise DuplicateKey("a key appears twice")
     return fields
-
-
-def nested_items(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the items of a mapping and, recursively, of all mappings inside it."""
-    if isinstance(value, dict):
-        yield from value.items()
-    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from nested_items(inner)
 
 
 @dataclass(frozen=True)
@@ -269,10 +260,6 @@ class Suspended(RunStopped):
 
 class BatchPending(Suspended):
     """The request is in a batch or waits for the next one."""
-
-
-class Interrupted(RunStopped):
-    """The user stopped the run. Replies in flight are saved, and no new requests are sent."""
 
 
 class AccountFault(RunStopped):

@@ -25,8 +25,8 @@ from dubito.llm.request import (
     Suspended,
     TryFailed,
 )
-from dubito.llm.settings import ModelSettings
 from dubito.llm.stages import EarlierAttempts
+from dubito.model_settings import ModelSettings
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState

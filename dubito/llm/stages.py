@@ -16,9 +16,10 @@ from dubito.llm.prices import CostEstimator, describe_excess
 from dubito.llm.protocols import read_recorded_reply, read_reply
 from dubito.llm.provider_errors import ErrorReader, describe_non_reply, error_in_reply
 from dubito.llm.request import AccountFault, Asks, Attempt, AttemptFailed, Cause, RawReply, Reply, Sends, TryFailed
-from dubito.llm.settings import Account, ModelSettings
 from dubito.llm.streamed import READING, stream_to, text_callback
-from dubito.store.model_log import ModelLog, RecordedAttempt, Spend
+from dubito.model_settings import Account, ModelSettings
+from dubito.store.model_log import ModelLog, RecordedAttempt
+from dubito.store.spend import Spend
 
 _WAITING_FOR_CACHE: Final = "for another process that is making the same request"
 

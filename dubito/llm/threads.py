@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from threading import Lock, Thread
 from typing import Final, TypeVar
 
-from dubito.errors import RunStopped
-from dubito.llm.request import Interrupted
+from dubito.errors import Interrupted, RunStopped
 
 STOP_GRACE_SECONDS: Final = 25.0  # seconds for calls in flight after a stop; containers and batch queues kill after 30
 _POLL_SECONDS: Final = 0.5

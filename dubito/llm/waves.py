@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, NoReturn, TypeVar, cast
 
-from dubito.errors import one_line
+from dubito.errors import Interrupted, one_line
 from dubito.llm.batches import BATCH_APIS, LIFETIME, BatchApi, BatchEntry, BatchStatus, body_text, entry_name
 from dubito.llm.budget import Budget
 from dubito.llm.client import NotFound, Provider
@@ -28,18 +28,18 @@ from dubito.llm.request import (
     AttemptFailed,
     BatchPending,
     Cause,
-    Interrupted,
     Place,
     RawReply,
     Request,
     TryFailed,
     parse_json,
 )
-from dubito.llm.settings import Account, ModelSettings, embedded_kind, setting_fields
 from dubito.llm.stages import log_reply
 from dubito.llm.threads import map_in_threads
 from dubito.llm.verdicts import error_text
-from dubito.store.model_log import ModelLog, Spend
+from dubito.model_settings import Account, ModelSettings, embedded_kind, setting_fields
+from dubito.store.model_log import ModelLog
+from dubito.store.spend import Spend
 from dubito.store.wave_log import Awaited, SentBatch, WaveLog
 
 _FIRST_POLL, _MAX_POLL, _POLL_GROWTH = 1.0, 60.0, 1.5  # seconds between polls of a batch

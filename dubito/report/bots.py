@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from dubito.experiment.replay import LIES, LieCounts, LieRate
+from dubito.experiment.lies import LIES, LieCounts, LieRate
 from dubito.experiment.stored import Run
 from dubito.game import Lie, Measure, Results
 from dubito.report.deception import Stories

@@ -13,7 +13,6 @@ from pydantic.json_schema import models_json_schema
 
 from dubito.game import Lie, PlayerKind, Results
 from dubito.game.seeds import SeedSecrecy
-from dubito.llm.prices import PICO
 from dubito.stats.ranking import (
     Contender,
     PairRow,
@@ -26,11 +25,11 @@ from dubito.stats.rates import Rate
 from dubito.stats.relation import PRELIMINARY, ComparedPair, PairOutcome, Relation, WithheldReason
 from dubito.stats.stopping import PairVerdict
 from dubito.stats.tally import Tally
-from dubito.store.model_log import PlayerLog
+from dubito.store.spend import PICO, PlayerLog
 
 if TYPE_CHECKING:
     from dubito.experiment.compare import Arm
-    from dubito.experiment.replay import LieCounts
+    from dubito.experiment.lies import LieCounts
     from dubito.experiment.stop import PairStanding
 
 RunState = Literal["playing", "stopped", "finished"]

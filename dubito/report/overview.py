@@ -8,11 +8,10 @@ from datetime import UTC, datetime
 from typing import Final
 
 from dubito.experiment.experiment import PlayerSpec, describe_claims, describe_fake_models
-from dubito.experiment.replay import LieCounts
+from dubito.experiment.lies import LieCounts
 from dubito.experiment.stop import describe_stop_rule
 from dubito.experiment.stored import Run, list_contenders
 from dubito.game.words import display_name, pluralize
-from dubito.llm.prices import PICO, dollars
 from dubito.report.deception import Stories
 from dubito.report.players import RunPlayers
 from dubito.report.run_tables import (
@@ -46,7 +45,7 @@ from dubito.stats.players import fallback_share
 from dubito.stats.ranking import by_table_size, contender_ranking
 from dubito.stats.relation import PRELIMINARY
 from dubito.store.folder import last_written, to_yaml
-from dubito.store.model_log import PlayerLog
+from dubito.store.spend import PICO, PlayerLog, dollars
 
 _FALLBACK: Final = "a bot's answer replaced an unusable one"
 _UNITS: Final = ((10**9, "G"), (10**6, "M"), (10**3, "k"))

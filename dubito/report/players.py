@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
-from dubito.experiment.replay import LieCounts, LieRate
+from dubito.experiment.lies import LieCounts, LieRate
 from dubito.experiment.stored import Run, list_contenders
 from dubito.report.run_tables import chance_level_columns, rate_columns
 from dubito.report.tables import (

@@ -14,7 +14,6 @@ from dubito.errors import join_names, one_line
 from dubito.experiment.compare import Arm
 from dubito.experiment.stored import Run
 from dubito.game import Bool, Measure, Results
-from dubito.llm.prices import PICO, dollars
 from dubito.report.tables import (
     Column,
     Paragraph,
@@ -42,7 +41,8 @@ from dubito.stats.ranking import (
 from dubito.stats.rates import Rate, clustered_rate
 from dubito.stats.relation import FALLBACK_LIMIT, PRELIMINARY, ComparedPair, Relation, describe_limits, name_failures
 from dubito.stats.tally import ANYBODY, BOTH, Tally
-from dubito.store.model_log import OF_PLAYER, TOKENS, PlayerLog
+from dubito.store.run_db import OF_PLAYER
+from dubito.store.spend import PICO, TOKENS, PlayerLog, dollars
 
 _RANK_NOTE: Final = (
     "Rank 1 means that no contender is significantly better. A contender's rank is 1 plus the number of contenders "

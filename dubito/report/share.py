@@ -18,7 +18,7 @@ from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots, find_game
 from dubito.game.record import GameRecord, Records, read_game_name
 from dubito.game.words import A_PERSON
-from dubito.llm.settings import HOUSE
+from dubito.model_settings import HOUSE
 from dubito.report.games import GameChoice, ShownGames
 from dubito.report.highlights import opening
 from dubito.report.render import Renderer, Site, embed_json

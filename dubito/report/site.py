@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.compare import check_comparable, compare_runs
-from dubito.experiment.replay import LieCounts
+from dubito.experiment.lies import LieCounts
 from dubito.experiment.stored import Run, list_contenders, open_recorded_run
 from dubito.files import describe_os_error
 from dubito.game.words import display_name

@@ -14,8 +14,8 @@ from textwrap import shorten
 from typing import Any, Final, Literal
 
 from dubito.game import Measure, PlayerKind
-from dubito.llm.prices import PICO, dollars
 from dubito.stats.rates import Rate
+from dubito.store.spend import PICO, dollars
 
 ColumnKind = Literal[
     "text",

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dubito.errors import UsageError, join_names, one_line
-from dubito.sandbox.view import private_grants, visible_paths
 
 if TYPE_CHECKING:
     from dubito.sandbox.programs import BotProgram
@@ -64,6 +63,8 @@ def _key(program: "BotProgram") -> str:
 
 def _describe(program: "BotProgram") -> str:
     """Return a sentence that shows a command, where it runs, and what it can use besides its sandbox."""
+    from dubito.sandbox.view import private_grants, visible_paths  # imported late, since few runs have programs
+
     command = one_line(shlex.join(program.command), 400)
     sentence = f"{one_line(program.name)} starts the command `{command}` in {one_line(str(program.home), 200)}"
     visible = visible_paths(program.command, program.home, program.owns_home, program.reads, [])

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from dubito.errors import UsageError, one_line
+from dubito.errors import Interrupted, UsageError, one_line
 from dubito.files import describe_invalid
 from dubito.game import Game
 from dubito.game.find import Registry, find_bots
@@ -23,8 +23,8 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, GameCode, Table, play_game
 from dubito.llm.decide import Decider, GameServices, Journal
 from dubito.llm.prompts import Prompt, load_prompt
-from dubito.llm.request import Attempt, Interrupted, RawReply, Reply
-from dubito.llm.settings import ModelSettings, build_settings
+from dubito.llm.request import Attempt, RawReply, Reply
+from dubito.model_settings import ModelSettings, build_settings
 from dubito.stats.tally import build_outcome
 from dubito.store.model_log import Decision
 

@@ -16,9 +16,8 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, Field
 
-from dubito.errors import IllegalOutput, one_line
+from dubito.errors import IllegalOutput, Interrupted, one_line
 from dubito.files import CheckedModel
-from dubito.llm.request import Interrupted
 from dubito.seats.program import ProgramError
 from dubito.seats.tokens import make_token
 

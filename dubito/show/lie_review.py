@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dubito.game import Game, LieMark, State
-from dubito.game.record import Forfeit, make_move
+from dubito.game.moves import Forfeit, make_move
 from dubito.game.words import ME, Label, pluralize
 
 

@@ -15,12 +15,12 @@ from time import monotonic
 from typing import Any, Final
 
 from dubito.errors import DubitoError, UsageError, one_line
+from dubito.experiment.lies import replay_moves
 from dubito.experiment.play import draw_lineup
-from dubito.experiment.replay import replay_moves
 from dubito.experiment.stored import Run
 from dubito.files import read_text, write_whole
 from dubito.game import Results
-from dubito.game.record import Forfeit
+from dubito.game.moves import Forfeit
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
 from dubito.show.story import winners

@@ -16,8 +16,9 @@ from dubito.errors import IllegalOutput, UsageError
 from dubito.files import describe_fault
 from dubito.game import Game, Player
 from dubito.game.find import DUBITO
+from dubito.game.moves import output_of
 from dubito.game.packages import games_path_words
-from dubito.game.record import GameRecord, Strict, output_of
+from dubito.game.record import GameRecord, Strict
 from dubito.game.seeds import Seed
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table

@@ -12,11 +12,13 @@ from typing import Any
 
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.counts import count_games, finished_games
-from dubito.experiment.replay import LieCounts, check_replayable, count_lies, rebuild_table
+from dubito.experiment.lies import LieCounts, count_lies
+from dubito.experiment.replay import rebuild_table
 from dubito.experiment.stop import describe_standing, pair_standings
-from dubito.experiment.stored import Run, read_run
+from dubito.experiment.stored import Run, check_replayable, read_run
 from dubito.game import State
-from dubito.game.record import GameRecord, output_of
+from dubito.game.moves import output_of
+from dubito.game.record import GameRecord
 from dubito.game.streams import DealStreams
 from dubito.game.words import labels
 from dubito.show.session import Session, session_of_outputs, table_moves

@@ -12,7 +12,8 @@ from dubito.game import Game, PlayerKind
 from dubito.game.bot_deadline import limit_bot_time
 from dubito.game.events import EVERYTHING
 from dubito.game.find import Registry
-from dubito.game.record import Forfeit, GameRecord, Recorder, Records, make_move
+from dubito.game.moves import Forfeit, make_move
+from dubito.game.record import GameRecord, Recorder, Records
 from dubito.game.seeds import Seed
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, GameCode, Table, step

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, join_names
 from dubito.game import FALLBACK_OUTCOME, Ending, Game, Results
-from dubito.game.record import Forfeit, GameRecord, require_whole_game
+from dubito.game.moves import Forfeit, require_whole_game
+from dubito.game.record import GameRecord
 from dubito.game.seeds import Seed
 from dubito.game.words import (
     A_PERSON,
@@ -31,7 +32,6 @@ from dubito.game.words import (
     to_third_person,
 )
 from dubito.llm.answers import extract_reasoning
-from dubito.llm.prices import PICO
 from dubito.llm.protocols import parse_stored_request, read_recorded_reply
 from dubito.llm.questions import parse_odds
 from dubito.llm.request import ProtocolName, replace_surrogates
@@ -41,6 +41,7 @@ from dubito.stats.players import is_mistake
 from dubito.stats.tally import Outcome
 from dubito.store.model_log import Decision, ModelLog, StoredAttempt, attempt_keys
 from dubito.store.run_db import RunDb
+from dubito.store.spend import PICO
 
 
 def story_of_game(session: Session, names: Sequence[str], spoken: Callable[[str], str] = str) -> dict[str, Any]:

@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from dubito.errors import RunStopped
-from dubito.store.run_db import PROGRAM_SERVER, RunDb
-
-TOKENS: Final = ("input", "cached", "cache_write", "output", "reasoning")  # token counts, as in Usage
+from dubito.store.run_db import OF_PLAYER, PROGRAM_SERVER, RunDb
+from dubito.store.spend import TOKENS, PlayerLog, Spend
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,51 +59,6 @@ def describe_answer(answer: Any) -> str:
 
 def serialize_answer(answer: Any) -> int | bytes:
     return int(answer) if isinstance(answer, bool) else json.dumps(answer, separators=(",", ":")).encode()
-
-
-@dataclass(frozen=True, slots=True)
-class Spend:
-    calls: int = 0
-    tokens: int = 0  # input, including cached input, and output
-    usd: int = 0  # picodollars
-
-    def __add__(self, other: "Spend") -> "Spend":
-        return Spend(self.calls + other.calls, self.tokens + other.tokens, self.usd + other.usd)
-
-    def __sub__(self, other: "Spend") -> "Spend":
-        return Spend(self.calls - other.calls, self.tokens - other.tokens, self.usd - other.usd)
-
-
-@dataclass(frozen=True, slots=True)
-class PlayerLog:
-    """The totals of one model player's attempts in a run."""
-
-    decisions: int
-    games: int  # games in which the player was asked
-    outcomes: dict[str, int]  # `model`, `model_after_reask`, `fallback:<cause>`
-    reasks: int
-    calls: int  # tries, including preflight
-    cached: int  # attempts answered from the cache
-    attempts: int
-    tokens: dict[str, int]  # token counts of the replies received in this run, by TOKENS
-    picodollars: int | None  # the cost as billed or estimated; None if a try had no price
-    likely: int  # the estimated part of it, for tries of unknown cost
-    at_worst: int  # maximum cost of tries of unknown cost, which counts against the budget
-    saved: int  # picodollars that the provider's own cache saved
-    assumed: int  # tries of unknown cost
-    deadlines: int  # tries that exceeded the deadline, so the run may not be repeatable
-    beyond: int  # tries that used more than was reserved, and may exceed a cap
-    first_beyond: str | None  # a description of the first of these tries
-    ids: dict[str, int] = field(default_factory=dict)  # number of replies by the model that they name
-    asked: str | None = None  # the requested model
-
-    @property
-    def has_other_names(self) -> bool:
-        return self.asked is not None and bool(self.ids) and [*self.ids] != [self.asked]
-
-    @property
-    def billed(self) -> int | None:
-        return None if self.picodollars is None else self.picodollars - self.likely
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +134,6 @@ _DELTA_COMPRESSION: Final = 3  # twice as fast as the default, at the price of 8
 _MAX_DIGITS: Final = 15  # digits of a number that SQLite can store
 _REPLY_SAMPLE: Final = 1000  # maximum number of replies from which a player's costs are estimated
 _BEYOND: Final = "beyond"  # the kind of a try that used more than was reserved for it
-# The decisions of a player. They are matched by game and seat, since only the first decision of a request has attempts.
-OF_PLAYER: Final = (
-    "FROM decisions d JOIN (SELECT DISTINCT game, seat FROM attempts WHERE player = ?) USING (game, seat)"
-)
 # An account is stored as its server, followed by its key's variable in parentheses.
 IS_AT_SERVER: Final = "instr(account, ? || ' (') = 1"
 _TOTAL: Final = "SELECT count(*), coalesce(sum(tokens), 0), coalesce(sum(picodollars), 0) FROM tries"
@@ -399,10 +349,6 @@ class ModelLog:
     def ended_games(self) -> dict[int, int]:
         """Return the finished games with their numbers of attempts."""
         return dict(self._db.read("SELECT game, (SELECT count(*) FROM attempts a WHERE a.game = e.game) FROM ended e"))
-
-    def count_replies(self) -> int:
-        where = f"game >= 0 AND reply IS NOT NULL AND server != '{PROGRAM_SERVER}'"
-        return int(self._db.read(f"SELECT count(*) FROM attempts WHERE {where}")[0][0])  # noqa: S608
 
     def cost_of_games(self) -> tuple[int, Spend]:
         """Return the number of paid replies in games, and the cost of all finished tries in games."""

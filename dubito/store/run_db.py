@@ -32,6 +32,10 @@ from dubito.store.guarded import (
     wal_path,
 )
 
+# The decisions of a player. They are matched by game and seat, since only the first decision of a request has attempts.
+OF_PLAYER: Final = (
+    "FROM decisions d JOIN (SELECT DISTINCT game, seat FROM attempts WHERE player = ?) USING (game, seat)"
+)
 PROGRAM_SERVER: Final = "program"  # stored instead of a server for attempts by programs
 FORMAT: Final = 4  # version of a run folder, stored in its manifest and in SQLite's user_version
 _MAX_VALUE_BYTES: Final = 64 << 20  # the longest values are the sums of a run with 500 bots
@@ -390,6 +394,11 @@ class RunDb:
 
     def game_count(self) -> int:
         return int(self.read("SELECT coalesce(sum(games), 0) FROM chunks")[0][0])
+
+    def reply_count(self) -> int:
+        """Return the number of replies from models in games."""
+        where = f"game >= 0 AND reply IS NOT NULL AND server != '{PROGRAM_SERVER}'"
+        return int(self.read(f"SELECT count(*) FROM attempts WHERE {where}")[0][0])  # noqa: S608
 
     def deals_by_chunk(self) -> list[int]:
         return [deals for (deals,) in self.read("SELECT deals FROM chunks ORDER BY chunk")]

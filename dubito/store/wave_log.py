@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from typing import Final
 
-from dubito.store.model_log import IS_AT_SERVER, ModelLog, PlaceKey, Spend
+from dubito.store.model_log import IS_AT_SERVER, ModelLog, PlaceKey
+from dubito.store.spend import Spend
 
 _COLUMNS: Final = (
     "account, request, draw, player, game, deal, seat, decision, attempt, node, try, failures, batch, cause, detail, "

@@ -14,7 +14,8 @@ from pydantic import TypeAdapter, ValidationError
 from dubito.errors import RunStopped, UsageError, join_names, one_line
 from dubito.files import write_whole
 from dubito.game import Ending, Results
-from dubito.game.record import Strict, require_whole_game
+from dubito.game.moves import require_whole_game
+from dubito.game.record import Strict
 from dubito.game.words import name_seats, seat_label
 from dubito.report.share import saved_record
 from dubito.show.opponents import as_sentence

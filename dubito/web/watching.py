@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 
 from dubito.errors import DubitoError, UsageError
-from dubito.game.record import output_of
+from dubito.game.moves import output_of
 from dubito.report.render import Renderer, Site, Viewer, escape_values
 from dubito.report.share import page_of_file
 from dubito.report.tables import GamePage

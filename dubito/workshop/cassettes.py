@@ -19,8 +19,9 @@ from pydantic import ConfigDict, ValidationError
 
 from dubito.commands import build_command
 from dubito.errors import DubitoError, RunStopped, UsageError, one_line
+from dubito.experiment.call_options import CallOptions
+from dubito.experiment.model_players import model_words
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.resolve import CallOptions, model_words
 from dubito.files import CheckedModel, check_format, read_text
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_game
@@ -29,7 +30,7 @@ from dubito.llm.cache import CacheEntry, ReplyCache
 from dubito.llm.prompts import load_prompt
 from dubito.llm.recording import differing_parts, find_nearest
 from dubito.llm.request import RawReply, Request, canonical_json
-from dubito.llm.settings import ModelSettings, build_account
+from dubito.model_settings import ModelSettings, build_account
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from dubito.workshop.recordings import RecordedPosition, parse_position, read_folder, write_files

@@ -24,9 +24,10 @@ from dubito.errors import BotError, DubitoError, IllegalOutput, one_line
 from dubito.game import Choice, Facts, Game, GameEvent, Player, State, Text
 from dubito.game.events import EVERYTHING, NOBODY
 from dubito.game.flaws import find_ending_flaws, find_position_flaws, find_unknown_parts
+from dubito.game.moves import require_whole_game
 from dubito.game.packages import games_path
 from dubito.game.position_file import dump_position, load_position
-from dubito.game.record import Records, require_whole_game
+from dubito.game.record import Records
 from dubito.game.words import Words
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.show.session import Session, session_of_record, table_moves

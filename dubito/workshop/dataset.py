@@ -16,17 +16,18 @@ from typing import Any, Final
 
 import dubito
 from dubito.errors import UsageError, one_line
-from dubito.experiment.replay import LIES, MAX_LIE_GAMES, ReplayedLogs, replay_lies
+from dubito.experiment.lies import LIES, MAX_LIE_GAMES, replay_lies
+from dubito.experiment.replay import ReplayedLogs
 from dubito.experiment.resolve import model_settings, model_specs
 from dubito.experiment.stored import Run
 from dubito.game.words import seat_label
-from dubito.llm.prices import PICO
 from dubito.llm.protocols import parse_stored_request, read_recorded_reply
 from dubito.llm.request import replace_surrogates
 from dubito.stats.rates import Rate
 from dubito.stats.tally import read_outcome
 from dubito.store.lock import draft_folder
 from dubito.store.model_log import ModelLog, attempt_keys
+from dubito.store.spend import PICO
 from dubito.workshop.recordings import RecordedPosition, position_recorder
 
 # The columns of each file, with their pyarrow type and meaning.
@@ -276,7 +277,7 @@ class DecisionRows:
     """The model decisions in a run, with all columns of `DECISIONS` except lies."""
 
     def __init__(self, run: Run) -> None:
-        self._run, self._log, self._positions = run, ModelLog(run.db), position_recorder(run)
+        self._run, self._log, self._positions = run, run.model_log, position_recorder(run)
         specs = model_specs(run.experiment, run.registry)
         self._models = {spec.name: (model_settings(spec, run.registry).model, spec.prompt) for spec in specs}
 

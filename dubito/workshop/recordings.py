@@ -35,7 +35,6 @@ from dubito.game.table import Entrant, Table, step
 from dubito.llm.prompts import own_prompts
 from dubito.llm.recording import ReplayRecording
 from dubito.stats.tally import build_outcome
-from dubito.store.model_log import ModelLog
 
 _Count = Annotated[int, Field(ge=0)]
 
@@ -237,7 +236,7 @@ def position_recorder(run: Run) -> Callable[[int], list[RecordedPosition]]:
 
     It raises UsageError if a bot now plays differently, and Differs if a model would now get a different request.
     """
-    models = run.replay_models(ReplayRecording(ModelLog(run.db)), stored_prompts=True)
+    models = run.replay_models(ReplayRecording(run.model_log), stored_prompts=True)
 
     def check_outcome(game: int, lineup: Lineup, table: Table) -> None:
         ended = build_outcome(table.state, lineup.seats, lineup.contender_seat, table.fallback_turns).pack()

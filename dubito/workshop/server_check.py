@@ -25,10 +25,10 @@ from dubito.llm.prompts import Prompt, Sample
 from dubito.llm.protocols import Exchange, as_mapping, as_objects, build_request, read_reply
 from dubito.llm.provider_errors import error_in_reply
 from dubito.llm.request import AccountFault, Attempt, AttemptFailed, Place, Reply, Request, TryFailed, parse_json
-from dubito.llm.settings import ModelSettings, build_account, embedded_kind, load_key
 from dubito.llm.streamed import stream_to
 from dubito.llm.threads import map_in_threads
-from dubito.store.model_log import Spend
+from dubito.model_settings import ModelSettings, build_account, embedded_kind, load_key
+from dubito.store.spend import Spend
 
 Status = Literal["ok", "note", "failed"]
 PARALLEL_CALLS: Final = 4

@@ -18,9 +18,10 @@ from threading import Event, Lock
 from typing import Any, Final
 
 from dubito import __version__
+from dubito.experiment.call_options import CallOptions
+from dubito.experiment.model_players import price_of_model
 from dubito.experiment.models import open_pipeline
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.resolve import CallOptions, price_of_model
 from dubito.game import FALLBACK_OUTCOME, Bool, Player
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decide import Decider, Journal, StatedProbability
@@ -28,14 +29,15 @@ from dubito.llm.preflight import Preflight
 from dubito.llm.prices import Price
 from dubito.llm.prompts import Prompt, RenderedPrompt
 from dubito.llm.request import CAUSES, Asks, Attempt, Place, Reply, Usage, canonical_json
-from dubito.llm.settings import ModelSettings
 from dubito.llm.threads import map_in_threads
+from dubito.model_settings import ModelSettings
 from dubito.stats.players import Statement, add_statements, cluster_sums
 from dubito.stats.rates import Rate, clustered_rate
 from dubito.stats.tally import Tally
 from dubito.store import folder as run_folder
 from dubito.store.lock import lock_folder
-from dubito.store.model_log import Decision, ModelLog, Spend
+from dubito.store.model_log import Decision, ModelLog
+from dubito.store.spend import Spend
 from dubito.workshop.recordings import Provenance, RecordedPosition, digest_of_folder
 
 

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from pathlib import Path
 
+from dubito.experiment.call_options import CallOptions
 from dubito.experiment.config import parse_config, read_config
-from dubito.experiment.resolve import CallOptions, resolve
+from dubito.experiment.resolve import resolve
 from dubito.experiment.run import RunOptions, play
 from dubito.experiment.workers import WorkerPool
 from dubito.game.find import find_bots

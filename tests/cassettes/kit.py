@@ -15,7 +15,7 @@ import yaml
 from dubito.files import check_format
 from dubito.llm.recording import compare_requests
 from dubito.llm.request import canonical_json
-from dubito.llm.settings import is_on_this_machine
+from dubito.model_settings import is_on_this_machine
 
 HERE: Final = Path(__file__).parent
 CASSETTES: Final = HERE / "recorded"

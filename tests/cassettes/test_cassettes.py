@@ -11,7 +11,7 @@ import vcr as vcrpy
 import yaml
 
 from dubito.errors import UsageError
-from dubito.llm.request import Api
+from dubito.model_settings import Api
 from tests.cassettes.kit import CASSETTES, INDEX, Readable, kept_request, kept_response, played_whole
 from tests.cassettes.test_recorded import SCENES, game
 from tests.llm.kit import PROTOCOLS, Response, Server, player_at, reply_body, run_games, small

@@ -11,7 +11,7 @@ import yaml
 
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.run import RunResult
-from dubito.llm.request import Api
+from dubito.model_settings import Api
 from tests.cassettes.kit import INDEX, played_whole
 from tests.games.bs import models as bs
 from tests.llm.kit import BOT_OF, PROTOCOLS, contender, run_games, small

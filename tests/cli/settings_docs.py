@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from dubito.experiment.config import FILE_ONLY, SETTINGS
-from dubito.llm.settings import ModelSettings
+from dubito.model_settings import ModelSettings
 from dubito.seats.program import ProgramSettings
 from dubito.settings import Setting
 from tests.cli.kit import REPO

@@ -15,12 +15,13 @@ import yaml
 
 from dubito.cli.main import cli
 from dubito.commands import build_command, repeat_command
+from dubito.experiment.call_options import call_options
 from dubito.experiment.config import SETTINGS, Config, parse_config, read_config
+from dubito.experiment.model_players import model_words
 from dubito.experiment.plan import plan_experiment
-from dubito.experiment.resolve import call_options, model_words
 from dubito.experiment.saved_config import FREE_SETTINGS, load_stored_config
 from dubito.game.find import find_bots
-from dubito.llm.settings import ModelSettings
+from dubito.model_settings import ModelSettings
 from dubito.settings import Setting
 from dubito.store.folder import CONFIG, MANIFEST
 from tests.cli.kit import REPO, Result, Shell

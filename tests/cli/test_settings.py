@@ -12,7 +12,7 @@ from dubito.cli.main import cli
 from dubito.cli.options import SPENDING
 from dubito.cli.run import run
 from dubito.experiment.config import FILE_ONLY, SETTINGS, Config
-from dubito.llm.settings import SHORT_FORM_SETTINGS, ModelSettings
+from dubito.model_settings import SHORT_FORM_SETTINGS, ModelSettings
 from tests.cli import settings_docs
 from tests.cli.kit import REPO, Shell
 

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import dubito
+from dubito.experiment.call_options import CallOptions
 from dubito.experiment.config import parse_config
 from dubito.experiment.experiment import Experiment
+from dubito.experiment.model_players import check_models
 from dubito.experiment.play import ChunkPlayer
-from dubito.experiment.resolve import CallOptions, check_models, resolve
+from dubito.experiment.resolve import resolve
 from dubito.experiment.run import Progress, RunOptions, RunResult, play
 from dubito.game.find import DUBITO, Registry, find_bots
 from dubito.games.dubito.engine import RESULTS

@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from dubito.errors import UsageError
+from dubito.experiment.call_options import call_options
 from dubito.experiment.config import parse_config, read_config
-from dubito.experiment.resolve import call_options, limit_paid_games, resolve
+from dubito.experiment.model_players import limit_paid_games
+from dubito.experiment.resolve import resolve
 from dubito.game.find import find_bots
 from tests.experiment.kit import experiment, registry
 

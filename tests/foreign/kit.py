@@ -4,10 +4,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from dubito.experiment.call_options import PATIENCE
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.run import RunResult
-from dubito.llm.limiter import PATIENCE
-from dubito.llm.request import Api
+from dubito.model_settings import Api
 from tests.foreign.server import Foreign
 from tests.llm.kit import player_at, run_games, small
 

@@ -19,7 +19,7 @@ from email.utils import format_datetime
 from hashlib import sha256
 from typing import Any, Final, Literal
 
-from dubito.llm.request import Api
+from dubito.model_settings import Api
 from tests.foreign.limits import Limiter
 from tests.llm.kit import PATH_OF, PROTOCOLS, error_body, reply_body
 

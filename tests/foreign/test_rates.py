@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from dubito.llm.request import Api
+from dubito.model_settings import Api
 from tests.conftest import in_gate
 from tests.foreign.kit import play_at
 from tests.foreign.limits import Bucket, Window

@@ -21,7 +21,7 @@ from dubito.games.dubito.facts import example_position
 from dubito.games.dubito.game import GAME
 from dubito.llm.prompts import load_prompt
 from dubito.llm.protocols import Exchange, build_request
-from dubito.llm.request import Api
+from dubito.model_settings import Api
 from dubito.player import NODES
 from tests.cli.kit import REPO
 from tests.llm.kit import PROTOCOLS, settings

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from dubito.llm.request import Api
+from dubito.model_settings import Api
 from tests.conftest import any_text
 from tests.llm.kit import reply_body
 

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
-from dubito.llm.request import Api
+from dubito.model_settings import Api
 from tests.llm.kit import YES, reply_body
 
 

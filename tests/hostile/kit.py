@@ -10,15 +10,15 @@ from typing import Any, Final
 
 from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.facts import example_position
-from dubito.llm.budget import Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decide import Decider, Journal
 from dubito.llm.limiter import Timing
 from dubito.llm.pipeline import Pipeline, PipelineOptions
-from dubito.llm.request import Api, Place
-from dubito.llm.settings import check_settings
+from dubito.llm.request import Place
+from dubito.model_settings import Api, check_settings
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
+from dubito.store.spend import Caps
 from tests.llm.kit import Clock, Incoming, Response, Server, respond
 from tests.prompts.kit import PROMPTS, REGISTRY
 

@@ -11,7 +11,8 @@ import pytest
 from openai.types.responses import ResponseError
 
 from dubito.llm.cache import ReplyCache
-from dubito.llm.request import AccountFault, Api
+from dubito.llm.request import AccountFault
+from dubito.model_settings import Api
 from tests.conftest import in_gate
 from tests.hostile.errors import BODIES, CONTRADICTIONS, RESPONSE_ERRORS, STATUSES, ErrorCase, _message, openai
 from tests.hostile.kit import Answer, Decided, Scene, first

@@ -10,7 +10,8 @@ import pytest
 
 from dubito.house.faults import CONTENT_FAULTS, TRANSPORT_FAULTS, Faults
 from dubito.house.server import House
-from dubito.llm.request import AccountFault, Api
+from dubito.llm.request import AccountFault
+from dubito.model_settings import Api
 from tests.conftest import in_gate
 from tests.hostile.kit import Desk
 from tests.llm.kit import PROTOCOLS

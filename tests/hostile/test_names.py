@@ -7,7 +7,8 @@ from typing import Any, Final
 import pytest
 
 from dubito.llm.recording import compare_requests
-from dubito.llm.request import Api, canonical_json
+from dubito.llm.request import canonical_json
+from dubito.model_settings import Api
 from tests.cli.kit import Result as Ended
 from tests.cli.kit import Shell
 from tests.conftest import in_gate

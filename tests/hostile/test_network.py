@@ -7,8 +7,8 @@ from typing import Final, NoReturn
 import pytest
 
 from dubito.llm.client import Provider
-from dubito.llm.request import Api, TryFailed
-from dubito.llm.settings import Account
+from dubito.llm.request import TryFailed
+from dubito.model_settings import Account, Api
 from tests.llm.kit import PROTOCOLS, ask
 
 ADDRESS: Final = "https://models.example.test/v1"

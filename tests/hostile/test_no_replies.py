@@ -10,7 +10,8 @@ from typing import Any, Final
 import pytest
 
 from dubito.llm.cache import ReplyCache
-from dubito.llm.request import Api, RawReply, Request
+from dubito.llm.request import RawReply, Request
+from dubito.model_settings import Api
 from tests.cli.kit import Shell
 from tests.hostile.kit import Scene, first
 from tests.llm.kit import (

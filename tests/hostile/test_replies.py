@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from dubito.games.dubito.game import GAME
 from dubito.llm.answers import Form, build_form, read_answer
 from dubito.llm.protocols import read_reply
-from dubito.llm.request import Api, AttemptFailed, RawReply, Reply
+from dubito.llm.request import AttemptFailed, RawReply, Reply
+from dubito.model_settings import Api
 from tests.hostile.corpus import bodies, mutations, near_answers, near_bodies, texts
 from tests.llm.kit import KEY, PROTOCOLS, Line, Response, ask, reply_body
 

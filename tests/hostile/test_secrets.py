@@ -15,7 +15,7 @@ import diskcache
 import pytest
 
 from dubito.llm.redaction import key_pattern
-from dubito.llm.request import Api
+from dubito.model_settings import Api
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.cli.kit import Shell

@@ -18,7 +18,7 @@ from dubito.house import server
 from dubito.house.core import Call
 from dubito.house.faults import NO_REPLIES, PROBE, Faults
 from dubito.house.server import House
-from dubito.llm.budget import Caps
+from dubito.store.spend import Caps
 from tests.conftest import in_gate
 from tests.hostile.kit import IN_FLIGHT, Desk
 from tests.llm.kit import BOT_OF, PROTOCOLS, NoWait, contender, rows, run_games, small

@@ -16,24 +16,13 @@ import diskcache
 import yaml
 
 from dubito.experiment.experiment import Experiment
+from dubito.experiment.model_players import check_models
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.resolve import check_models
 from dubito.experiment.run import RunResult, play
 from dubito.llm.cache import compute_key
 from dubito.llm.client import Provider
-from dubito.llm.request import (
-    AccountFault,
-    Api,
-    Attempt,
-    FailureKind,
-    Place,
-    RawReply,
-    Reply,
-    Request,
-    TryFailed,
-    Usage,
-)
-from dubito.llm.settings import Account, ModelSettings
+from dubito.llm.request import AccountFault, Attempt, FailureKind, Place, RawReply, Reply, Request, TryFailed, Usage
+from dubito.model_settings import Account, Api, ModelSettings
 from tests.cli.kit import Result as Ended
 from tests.cli.kit import Shell
 from tests.experiment.kit import experiment, means, registry

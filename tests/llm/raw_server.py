@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import BinaryIO, Final
 
-from dubito.llm.request import Api
+from dubito.model_settings import Api
 from tests.llm.kit import reply_body
 
 BODY: Final = json.dumps(reply_body("responses")).encode()

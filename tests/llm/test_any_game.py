@@ -11,8 +11,9 @@ from typing import Any, Final
 import pytest
 
 from dubito.errors import UsageError
+from dubito.experiment.call_options import CallOptions
+from dubito.experiment.model_players import check_house, find_fallback
 from dubito.experiment.models import open_pipeline
-from dubito.experiment.resolve import CallOptions, check_house, find_fallback
 from dubito.game import Game, Player
 from dubito.game.find import find_bots, find_game
 from dubito.game.streams import DealStreams
@@ -27,7 +28,7 @@ from dubito.llm.price_list import find_price
 from dubito.llm.prompts import Prompt, load_prompt, prompt_names
 from dubito.llm.recording import ReplayRecording
 from dubito.llm.request import AttemptFailed
-from dubito.llm.settings import ModelSettings, build_settings
+from dubito.model_settings import ModelSettings, build_settings
 from dubito.store.model_log import Decision, ModelLog
 from dubito.store.run_db import RunDb
 from tests.games.kit import changed_game

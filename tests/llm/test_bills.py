@@ -7,11 +7,12 @@ from typing import Any, Final
 
 import pytest
 
-from dubito.llm.budget import Caps
 from dubito.llm.price_list import find_price
-from dubito.llm.prices import PICO, Price, PricingOptions, Tariff
+from dubito.llm.prices import Price, PricingOptions, Tariff
 from dubito.llm.protocols import read_reply
-from dubito.llm.request import Api, Charges, RawReply, Request, Usage
+from dubito.llm.request import Charges, RawReply, Request, Usage
+from dubito.model_settings import Api
+from dubito.store.spend import PICO, Caps
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
 from tests.llm.kit import (

@@ -14,11 +14,11 @@ from dubito.experiment.run import RunResult
 from dubito.house.core import Call
 from dubito.house.faults import PROBE, Faults
 from dubito.house.server import House
-from dubito.llm.budget import Budget, BudgetGuard, Caps
+from dubito.llm.budget import Budget, BudgetGuard
 from dubito.llm.price_list import read_prices
-from dubito.llm.prices import Price, Tariff, dollars
+from dubito.llm.prices import Price, Tariff
 from dubito.llm.request import AccountFault, Usage
-from dubito.store.model_log import Spend
+from dubito.store.spend import Caps, Spend, dollars
 from tests.cli.kit import REPO, Shell
 from tests.conftest import in_gate
 from tests.llm.kit import (

@@ -15,7 +15,7 @@ import pytest
 from dubito.llm.client import Provider
 from dubito.llm.connections import Deadline
 from dubito.llm.request import RawReply, TryFailed
-from dubito.llm.settings import Account
+from dubito.model_settings import Account
 from tests.llm.kit import ask
 from tests.llm.raw_server import BODY, Answer, RawServer, answer
 

@@ -10,8 +10,8 @@ from typing import Final
 import pytest
 
 from dubito.llm.client import Provider
-from dubito.llm.request import Api, TryFailed
-from dubito.llm.settings import Account
+from dubito.llm.request import TryFailed
+from dubito.model_settings import Account, Api
 from tests.cli.kit import Shell
 from tests.llm.kit import KEY, PROTOCOLS, player_at, rows, run_cli, run_games, small
 from tests.llm.raw_server import RawServer, answer

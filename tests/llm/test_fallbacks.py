@@ -8,7 +8,7 @@ import pytest
 
 from dubito.experiment.run import RunResult
 from dubito.llm.price_list import read_prices
-from dubito.llm.request import Api
+from dubito.model_settings import Api
 from tests.cli.kit import REPO, Shell
 from tests.conftest import in_gate
 from tests.llm.kit import (

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from dubito.llm.budget import Budget, BudgetGuard, BudgetQueue, Caps
-from dubito.llm.limiter import PATIENCE, AccountTraffic, RateLimiter, Sleep, Timing
+from dubito.experiment.call_options import PATIENCE
+from dubito.llm.budget import Budget, BudgetGuard, BudgetQueue
+from dubito.llm.limiter import AccountTraffic, RateLimiter, Sleep, Timing
 from dubito.llm.prices import Tariff
 from dubito.llm.request import AccountFault, Asks, Attempt, FailureKind, Reply, Sends, TryFailed
 from dubito.llm.retry import Retry
-from dubito.llm.settings import Account
-from dubito.store.model_log import Spend
+from dubito.model_settings import Account
+from dubito.store.spend import Caps, Spend
 from tests.llm.kit import Clock, Outcome, Script, Sender, ask, reply, settings
 
 ACCOUNT = Account("responses", "http://127.0.0.1:1/v1", "SOME_KEY")

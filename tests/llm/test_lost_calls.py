@@ -17,9 +17,8 @@ from typing import Any
 import pytest
 
 from dubito.experiment.run import RunResult
-from dubito.llm.budget import Caps
-from dubito.llm.prices import PICO, Price, dollars
-from dubito.store.model_log import PlayerLog
+from dubito.llm.prices import Price
+from dubito.store.spend import PICO, Caps, PlayerLog, dollars
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
 from tests.llm.kit import Incoming, Response, Server, config_file, player_at, reply_body, rows, run_games, small

@@ -9,7 +9,8 @@ import pytest
 from dubito.games.dubito.game import GAME
 from dubito.llm.answers import build_form, find_helpful_part, read_answer
 from dubito.llm.protocols import read_reply
-from dubito.llm.request import Api, AttemptFailed, RawReply, Reply
+from dubito.llm.request import AttemptFailed, RawReply, Reply
+from dubito.model_settings import Api
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
 from tests.llm.kit import (

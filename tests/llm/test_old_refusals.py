@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dubito.llm.request import Api
+from dubito.model_settings import Api
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
 from tests.llm.kit import PROTOCOLS, Incoming, Response, Server, config_file, outcomes_of, player_at, respond

@@ -12,11 +12,11 @@ from random import Random
 
 import pytest
 
-from dubito.llm.budget import Budget, BudgetGuard, BudgetQueue, Caps
+from dubito.llm.budget import Budget, BudgetGuard, BudgetQueue
 from dubito.llm.forecast import PastGames
 from dubito.llm.prices import Price, Tariff
 from dubito.llm.request import AccountFault, Attempt, Reply, Sends, TryFailed, Usage
-from dubito.store.model_log import Spend
+from dubito.store.spend import Caps, Spend
 from tests.conftest import in_gate
 from tests.llm.kit import Incoming, Response, Script, Sender, Server, ask, player_at, reply, reply_body, small
 from tests.resume.kit import go

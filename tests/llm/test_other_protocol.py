@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dubito.llm.request import Api
+from dubito.model_settings import Api
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
 from tests.llm.kit import PROTOCOLS, Response, Server, player_at, respond, rows, run_cli

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from dubito.errors import Interrupted
 from dubito.llm.limiter import AccountTraffic, Timing
-from dubito.llm.request import AccountFault, Attempt, FailureKind, Interrupted, Reply
+from dubito.llm.request import AccountFault, Attempt, FailureKind, Reply
 from tests.llm.kit import Clock, Script, Sender, ask, reply
 from tests.llm.test_limiter import ACCOUNT, fail, limited, limited_calls, new_traffic, through, times
 

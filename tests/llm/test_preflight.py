@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from dubito.experiment.resolve import check_models
+from dubito.experiment.model_players import check_models
 from dubito.experiment.run import play
 from dubito.house.server import House
-from dubito.llm.request import Api
+from dubito.model_settings import Api
 from tests.cli.kit import Result as Ended
 from tests.cli.kit import Shell
 from tests.conftest import in_gate

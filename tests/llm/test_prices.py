@@ -26,10 +26,10 @@ from dubito.llm.price_list import (
     price_to_fill_in,
     read_prices,
 )
-from dubito.llm.prices import PICO, Price, PricingOptions, Tariff, Terms, dollars
+from dubito.llm.prices import Price, PricingOptions, Tariff, Terms
 from dubito.llm.request import Charges, Usage
-from dubito.llm.settings import HOUSE, build_account
-from dubito.store.model_log import Spend
+from dubito.model_settings import HOUSE, build_account
+from dubito.store.spend import PICO, Spend, dollars
 from tests.llm.kit import PROTOCOLS, ask, settings
 
 GOOD = {"input": 2, "cached_input": 0.1, "cache_write": 2.5, "output": 10}

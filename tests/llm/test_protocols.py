@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from dubito.llm.protocols import read_recorded_reply, read_reply
-from dubito.llm.request import Api, RawReply, Reply
+from dubito.llm.request import RawReply, Reply
+from dubito.model_settings import Api
 from tests.llm.kit import PROTOCOLS, YES, reply_body
 
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from dubito.llm.client import Provider
 from dubito.llm.known_errors import Meaning
-from dubito.llm.request import AccountFault, Api, TryFailed
-from dubito.llm.settings import Account
+from dubito.llm.request import AccountFault, TryFailed
 from dubito.llm.verdicts import judge_error, judge_error_in_body, parse_retry_after
+from dubito.model_settings import Account, Api
 from tests.conftest import any_text, in_gate
 from tests.llm.kit import KEY, PATH_OF, PROTOCOLS, Line, Response, Server, error_body, respond
 from tests.llm.test_providers import build_attempt, provider

@@ -12,8 +12,8 @@ from dubito.games.dubito.game import GAME
 from dubito.llm.answers import build_form
 from dubito.llm.client import Provider
 from dubito.llm.protocols import Exchange, build_request
-from dubito.llm.request import AccountFault, Api, Attempt, RawReply, TryFailed, canonical_json
-from dubito.llm.settings import Account
+from dubito.llm.request import AccountFault, Attempt, RawReply, TryFailed, canonical_json
+from dubito.model_settings import Account, Api
 from tests.llm.kit import (
     KEY,
     PATH_OF,

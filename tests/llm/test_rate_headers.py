@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dubito.llm.pacer import Limit, parse_duration, read_limits
+from dubito.llm.pacer import Limit, read_limits
+from dubito.settings import parse_duration
 from tests.conftest import any_text
 
 NOW = 1_795_000_000.0  # 2026-11-18T11:06:40Z

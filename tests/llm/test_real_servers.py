@@ -13,7 +13,8 @@ import pytest
 from dubito.llm.answers import find_last_object
 from dubito.llm.context import PromptCounts
 from dubito.llm.protocols import read_reply
-from dubito.llm.request import Api, AttemptFailed, RawReply
+from dubito.llm.request import AttemptFailed, RawReply
+from dubito.model_settings import Api
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
 from tests.llm.kit import PROTOCOLS, Incoming, Response, Server, outcomes_of, player_at, reply_body, respond, run_cli

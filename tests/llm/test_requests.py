@@ -7,7 +7,8 @@ import pytest
 from dubito.games.dubito.game import GAME
 from dubito.llm.answers import build_form
 from dubito.llm.protocols import Exchange, build_request
-from dubito.llm.request import Api, Request
+from dubito.llm.request import Request
+from dubito.model_settings import Api
 from tests.llm.kit import PATH_OF, PROTOCOLS, settings
 
 FORM = build_form(("reasoning", "p_bluff", "answer"), GAME.node("C"))

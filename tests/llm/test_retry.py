@@ -10,7 +10,7 @@ import pytest
 from dubito.llm.limiter import AccountTraffic, RateLimiter
 from dubito.llm.request import AccountFault, Attempt, AttemptFailed, FailureKind, Reply, Sends, TryFailed
 from dubito.llm.retry import Retry
-from dubito.llm.settings import Account
+from dubito.model_settings import Account
 from tests.llm.kit import Clock, Script, Sender, ask, reply, settings
 from tests.llm.test_limiter import times, timing
 

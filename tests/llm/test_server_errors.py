@@ -11,9 +11,9 @@ from dubito.llm.known_errors import KNOWN_ERRORS
 from dubito.llm.protocols import read_reply
 from dubito.llm.provider_errors import ErrorReader
 from dubito.llm.redaction import Redaction
-from dubito.llm.request import AccountFault, Api, TryFailed
-from dubito.llm.settings import Account
+from dubito.llm.request import AccountFault, TryFailed
 from dubito.llm.verdicts import judge_error
+from dubito.model_settings import Account, Api
 from tests.llm.kit import Line, Response
 from tests.llm.test_providers import build_attempt
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dubito.llm.prices import dollars
+from dubito.store.spend import dollars
 from tests.cli.kit import Shell
 from tests.llm.kit import Incoming, Response, Server, outcomes_of, player_at, respond, rows, run_cli
 

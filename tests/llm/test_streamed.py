@@ -18,9 +18,9 @@ from dubito.house.server import House
 from dubito.llm.client import Provider
 from dubito.llm.protocols import Exchange, build_request, read_reply
 from dubito.llm.redaction import Redaction
-from dubito.llm.request import AccountFault, Api, Attempt, RawReply, TryFailed
-from dubito.llm.settings import Account, ModelSettings
+from dubito.llm.request import AccountFault, Attempt, RawReply, TryFailed
 from dubito.llm.streamed import StreamedReply, stream_to
+from dubito.model_settings import Account, Api, ModelSettings
 from tests.llm.kit import (
     PROTOCOLS,
     Incoming,

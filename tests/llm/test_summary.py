@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dubito.llm.prices import dollars
-from dubito.llm.request import Api
+from dubito.model_settings import Api
+from dubito.store.spend import dollars
 from tests.cli.kit import Result as Ended
 from tests.cli.kit import Shell
 from tests.conftest import in_gate

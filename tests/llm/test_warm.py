@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import pytest
 
+from dubito.errors import Interrupted
 from dubito.llm.limiter import Timing
-from dubito.llm.request import Interrupted
 from dubito.llm.warm_up import PromptPrefixes, prefix_digest
 from tests.llm.kit import Clock, Incoming, Response, Server, ask, player_at, respond, run_games, small
 

@@ -9,11 +9,11 @@ import pytest
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.run import RunResult
 from dubito.house.server import House
-from dubito.llm.budget import Budget, BudgetGuard, Caps
+from dubito.llm.budget import Budget, BudgetGuard
 from dubito.llm.forecast import ASSUMED_QUESTIONS, PastGames
 from dubito.llm.prices import Price, Tariff
 from dubito.llm.request import Usage
-from dubito.store.model_log import Spend
+from dubito.store.spend import Caps, Spend
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
 from tests.llm.kit import Script, ask, contender, reply, rows, run_cli, run_games, small

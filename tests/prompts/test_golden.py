@@ -13,7 +13,7 @@ from dubito.games.dubito.facts import example_position, facts
 from dubito.llm.prompts import RenderedPrompt, load_prompt
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.recording import common_length
-from dubito.llm.request import Api
+from dubito.model_settings import Api
 from tests.conftest import in_gate
 from tests.llm.kit import PROTOCOLS, settings
 from tests.prompts import golden

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from dubito.cli.main import main
-from dubito.experiment.replay import count_lies
+from dubito.experiment.lies import count_lies
 from dubito.experiment.stored import open_recorded_run
 from dubito.games.dubito.cards import Hand, TurnOutput
 from dubito.games.dubito.engine import Rules, State

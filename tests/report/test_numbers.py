@@ -9,7 +9,6 @@ import yaml
 
 from dubito.experiment.stored import open_recorded_run
 from dubito.games.dubito.engine import RESULTS
-from dubito.llm.prices import PICO
 from dubito.report.render import Site
 from dubito.report.scan import scan
 from dubito.report.site import write_pages
@@ -17,6 +16,7 @@ from dubito.report.tables import Column, ColumnKind, ResultTable, Section, cell_
 from dubito.report.tables import Page as ReportPage
 from dubito.stats.ranking import by_table_size, ranking
 from dubito.stats.rates import Rate
+from dubito.store.spend import PICO
 from tests.llm.kit import rows
 from tests.report.kit import Page, data, hand_written, records, report_of
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from dubito.experiment.experiment import Experiment
+from dubito.experiment.model_players import check_models
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.resolve import check_models
 from dubito.experiment.run import RunResult, play
 from tests.experiment.kit import means
 from tests.llm.kit import NoWait, contender, small

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dubito.experiment.resolve import check_models
+from dubito.experiment.model_players import check_models
 from dubito.experiment.run import play
 from tests.experiment.kit import means
 from tests.llm.kit import Incoming, NoWait, Response, Server, player_at, respond, rows, run_games, small

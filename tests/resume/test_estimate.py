@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dubito.experiment.call_options import CallOptions
 from dubito.experiment.estimate import (
     NOTHING,
     Estimate,
@@ -19,10 +20,9 @@ from dubito.experiment.estimate import (
     useful_in_flight,
 )
 from dubito.experiment.experiment import StopRule
-from dubito.experiment.resolve import CallOptions, end_of_model_warnings, old_price_warnings
+from dubito.experiment.model_players import end_of_model_warnings, old_price_warnings
 from dubito.llm import prices
-from dubito.llm.budget import Caps
-from dubito.llm.prices import PICO
+from dubito.store.spend import PICO, Caps
 from tests.cli.kit import Shell
 from tests.experiment.kit import experiment, registry
 from tests.llm.kit import Server, config_file, contender, player_at, respond, rows, small

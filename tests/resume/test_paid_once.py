@@ -19,8 +19,8 @@ from random import Random
 import pytest
 
 from dubito.experiment.experiment import Experiment
+from dubito.experiment.model_players import check_models
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.resolve import check_models
 from dubito.experiment.run import play
 from dubito.house.server import House
 from dubito.llm.cache import ReplyCache

@@ -11,7 +11,8 @@ from typing import Any, Final
 import pytest
 
 from dubito.errors import UsageError
-from dubito.experiment.replay import read_replayable_run, replay
+from dubito.experiment.replay import replay
+from dubito.experiment.stored import read_replayable_run
 from dubito.store.run_db import UNPROVEN, _expected_schema
 from tests.cli.kit import REPO, Shell
 from tests.conftest import in_gate

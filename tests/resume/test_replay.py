@@ -18,7 +18,8 @@ import pytest
 
 from dubito.experiment.play import ChunkPlayer
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.replay import read_replayable_run, replay_in_processes, useful_workers
+from dubito.experiment.replay import replay_in_processes, useful_workers
+from dubito.experiment.stored import read_replayable_run
 from dubito.experiment.threads import ThreadedChunks
 from dubito.games.dubito.engine import is_honest
 from dubito.llm.recording import ReplayRecording

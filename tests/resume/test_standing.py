@@ -12,8 +12,8 @@ import pytest
 
 from dubito.cli.summary import build_document, exit_code, print_summary
 from dubito.experiment.run import RunResult
-from dubito.llm.budget import Caps
 from dubito.llm.request import Place, compute_draw
+from dubito.store.spend import Caps
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
 from tests.llm.kit import Incoming, NoWait, Response, Server, forget_last_reply, player_at, respond, rows, small

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dubito.experiment.experiment import Experiment
+from dubito.experiment.model_players import check_models
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.resolve import check_models
 from dubito.experiment.run import play
 from tests.conftest import in_gate
 from tests.experiment.kit import experiment, means, registry

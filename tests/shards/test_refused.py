@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dubito.experiment import play as chunk
-from dubito.llm.budget import Caps
 from dubito.report.documents import MergeObject
 from dubito.store.run_db import RunDb
+from dubito.store.spend import Caps
 from tests.cli.kit import Result, Shell
 from tests.cli.test_json import printed
 from tests.experiment.kit import experiment

@@ -8,10 +8,9 @@ import pytest
 
 from dubito.experiment import replay
 from dubito.experiment.compare import check_comparable
-from dubito.experiment.replay import read_replayable_run
 from dubito.experiment.run import find_finished_run, play
 from dubito.experiment.shards import cut_shard
-from dubito.experiment.stored import open_recorded_run
+from dubito.experiment.stored import open_recorded_run, read_replayable_run
 from dubito.report.site import write_report
 from dubito.workshop.recordings import record_from_run
 from tests.experiment.kit import REPO, experiment, means, registry

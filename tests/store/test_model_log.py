@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from dubito.errors import RunStopped
-from dubito.store.model_log import Decision, ModelLog, PlayerLog, RawReply, Spend
+from dubito.store.model_log import Decision, ModelLog, RawReply
 from dubito.store.run_db import RunDb
+from dubito.store.spend import PlayerLog, Spend
 
 WORST = Spend(1, 9000, 77_000)
 USED = Spend(1, 120, 1_234)
@@ -263,10 +264,10 @@ def test_body_logged_as_a_failure_is_not_reused(db: RunDb, log: ModelLog) -> Non
     assert log.find_paid_reply("a server", "a request", "d") is None
 
 
-def test_reopened_game_has_not_ended(log: ModelLog) -> None:
+def test_reopened_game_has_not_ended(db: RunDb, log: ModelLog) -> None:
     for game in (3, 4):
         log.end_game(game)
     record_attempt(log, (3, 0, 0, 0))
-    assert (log.ended_games(), log.count_replies()) == ({3: 1, 4: 0}, 1)
+    assert (log.ended_games(), db.reply_count()) == ({3: 1, 4: 0}, 1)
     log.reopen([3])
-    assert (log.ended_games(), log.count_replies()) == ({4: 0}, 0)
+    assert (log.ended_games(), db.reply_count()) == ({4: 0}, 0)

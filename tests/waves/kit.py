@@ -19,8 +19,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.run import RunResult
-from dubito.llm.request import Api
-from dubito.llm.request import nested_items as nested_entries
+from dubito.model_settings import Api
+from dubito.model_settings import nested_items as nested_entries
 from tests.llm.kit import BOT_OF, PATH_OF, Loopback, contender, reply_body, small
 from tests.resume.kit import go
 

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from dubito.experiment.resolve import check_models
+from dubito.experiment.model_players import check_models
 from dubito.experiment.run import play
 from dubito.house.faults import BATCH_FAULTS, Faults
 from dubito.house.server import House
 from dubito.llm.batches import OpenAIBatches
-from dubito.llm.budget import Caps
 from dubito.llm.price_list import read_prices
-from dubito.llm.request import Api
+from dubito.model_settings import Api
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
+from dubito.store.spend import Caps
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
 from tests.experiment.kit import means, registry

@@ -9,19 +9,18 @@ import pytest
 import yaml
 
 from dubito.errors import UsageError
-from dubito.experiment.replay import read_replayable_run
-from dubito.experiment.stored import Run
+from dubito.experiment.stored import Run, read_replayable_run
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant
 from dubito.games.dubito.bot import NODES, FiveNodes, PlayerAI
 from dubito.games.dubito.cards import TurnData, TurnOutput
 from dubito.games.dubito.engine import Rules, State, deal_hands, deal_table, is_honest
 from dubito.games.dubito.game import GAME
-from dubito.llm.budget import Caps
 from dubito.llm.decide import Decider, Journal
 from dubito.llm.prompts import Prompt
 from dubito.llm.request import Attempt, AttemptFailed, Place, Reply
-from dubito.llm.settings import ModelSettings, check_settings
+from dubito.model_settings import ModelSettings, check_settings
+from dubito.store.spend import Caps
 from dubito.workshop.recordings import (
     Origin,
     Provenance,

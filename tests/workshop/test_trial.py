@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 from dubito.errors import UsageError
+from dubito.experiment.call_options import CallOptions
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.replay import read_replayable_run
-from dubito.experiment.resolve import CallOptions
+from dubito.experiment.stored import read_replayable_run
 from dubito.game.log import Position
 from dubito.games.dubito.bot import NODES
 from dubito.games.dubito.facts import example_position, facts
 from dubito.games.dubito.game import GAME
-from dubito.llm.budget import Caps
 from dubito.llm.request import AccountFault
-from dubito.llm.settings import check_settings
+from dubito.model_settings import check_settings
+from dubito.store.spend import Caps
 from dubito.workshop import trial as trials
 from dubito.workshop.recordings import RecordedPosition, read_folder, record_from_run, shipped_positions
 from dubito.workshop.trial import Trial, TrialAnswer, TrialEntry, TrialOptions, trial_folder

@@ -14,8 +14,7 @@ from dubito.experiment.compare import compare_runs
 from dubito.experiment.experiment import PlayerSpec, describe_fake_models, kind_of_player, player_labels
 from dubito.experiment.resolve import model_settings
 from dubito.game import FALLBACK_OUTCOME, Results
-from dubito.llm.prices import PICO, dollars
-from dubito.llm.settings import build_account
+from dubito.model_settings import build_account
 from dubito.plugins.leaderboard.submissions import MIN_SAMPLE, Answerers, Submissions, VerifiedRun
 from dubito.report.games import GameChoice
 from dubito.report.run_tables import describe_significance, list_cautions
@@ -44,7 +43,7 @@ from dubito.stats.players import fallback_share
 from dubito.stats.ranking import ContenderRow, PairRow, contender_pairs, contender_ranking, relate_contenders
 from dubito.stats.relation import FALLBACK_LIMIT, Relation
 from dubito.store.folder import to_yaml
-from dubito.store.model_log import PlayerLog
+from dubito.store.spend import PICO, PlayerLog, dollars
 
 _MAX_SHOWN_GAMES: Final = 20  # games per run, each with its own page
 _MAX_LISTED_GAMES: Final = 2_000  # per row

@@ -13,16 +13,18 @@ from dubito.cli.run import play_with_progress, print_warnings
 from dubito.cli.summary import exit_code
 from dubito.commands import build_command, repeat_command, typed_words
 from dubito.errors import join_names, one_line
+from dubito.experiment.call_options import CallOptions, call_options, check_cache
 from dubito.experiment.config import parse_config
 from dubito.experiment.experiment import BookPart, Experiment, PartName, PlayerSpec, describe_fake_models
-from dubito.experiment.resolve import CallOptions, call_options, check_cache, check_models, parse_player, resolve
+from dubito.experiment.model_players import check_models
+from dubito.experiment.resolve import parse_player, resolve
 from dubito.experiment.run import RunResult, find_finished_run
 from dubito.experiment.saved_config import command_to_store
 from dubito.experiment.stored import open_recorded_run
 from dubito.game import Measure
 from dubito.game.find import Registry, find_bots
 from dubito.game.table import Entrant
-from dubito.llm.settings import SHORT_FORM_SETTINGS
+from dubito.model_settings import SHORT_FORM_SETTINGS
 from dubito.plugins.leaderboard.book import NamedBook, build_part_config, check_book, read_book
 from dubito.plugins.leaderboard.documents import RatingObject, RatingTaken, RatingUsed, RatingWorst
 from dubito.plugins.leaderboard.rating import (
@@ -39,7 +41,7 @@ from dubito.plugins.leaderboard.rating import (
 from dubito.report.documents import Interval
 from dubito.report.tables import ColumnKind, cell_text, column_kind, difference_kind
 from dubito.stats.rates import Rate
-from dubito.store.model_log import Spend
+from dubito.store.spend import Spend
 
 _OPENSPIEL: Final = "openspiel"  # the family whose small games are solved exactly
 _DRAWS_PER_SITUATION: Final = 100  # for bots that do not state their strategy; same as in `dubito policy`

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.replay import replay_moves
+from dubito.experiment.lies import replay_moves
 from dubito.experiment.stored import Run, list_contenders
 from dubito.game import FALLBACK_OUTCOME, Measure, Results
-from dubito.llm.prices import PICO
 from dubito.stats.ranking import Contender, contender_ranking
 from dubito.stats.rates import Rate, clustered_rate
 from dubito.stats.tally import Outcome, Tally
-from dubito.store.model_log import PlayerLog
+from dubito.store.spend import PICO, PlayerLog
 
 _MIN_GAMES: Final = 5  # minimum number of games with a neighbour to choose it as the worst
 _Neighbour = tuple[str, int]  # the side (before, after or opposite) and the player's number

@@ -10,13 +10,14 @@ from dubito.cli.call_options import limited_call_options, model_progress, questi
 from dubito.cli.options import SPENDING, config_options, flags, games_path_option, open_run_folder
 from dubito.cli.output import say
 from dubito.errors import UsageError, one_line
-from dubito.experiment.resolve import CallOptions, model_settings
+from dubito.experiment.call_options import CallOptions
+from dubito.experiment.resolve import model_settings
 from dubito.experiment.stored import Run, open_recorded_run
 from dubito.files import write_whole
 from dubito.llm.prompts import Prompt
 from dubito.plugins.leaderboard.submissions import MIN_SAMPLE, REVIEW, Review, compare_sample
 from dubito.store.folder import is_export, to_yaml
-from dubito.store.model_log import OF_PLAYER, ModelLog
+from dubito.store.run_db import OF_PLAYER
 from dubito.workshop.recordings import RecordedPosition, position_recorder
 from dubito.workshop.trial import Trial, TrialEntry, TrialOptions, run_trial
 
@@ -107,7 +108,7 @@ def _ask_twice(
     settings = model_settings(spec, run.registry)
     if settings.play == "drawn":
         raise UsageError(f"{one_line(player)} samples its answers from the odds it states, so they cannot be compared")
-    prompt = Prompt(Path(settings.prompt), ModelLog(run.db).prompt(spec.prompt), run.game).for_api(settings.api)
+    prompt = Prompt(Path(settings.prompt), run.model_log.prompt(spec.prompt), run.game).for_api(settings.api)
     entries = [
         TrialEntry(f"{player} {number}", prompt, settings.model_copy(update={"sample": settings.sample + number}))
         for number in (1, 2)

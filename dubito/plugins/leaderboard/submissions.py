@@ -16,8 +16,8 @@ from typing import Any, Final, Literal
 from pydantic import Field, ValidationError
 
 from dubito.errors import DubitoError, NotInstalled, UsageError, one_line
-from dubito.experiment.replay import check_replayable, replay
-from dubito.experiment.stored import Run, read_run, store_errors_as_usage_errors
+from dubito.experiment.replay import replay
+from dubito.experiment.stored import Run, check_replayable, read_run, store_errors_as_usage_errors
 from dubito.files import CheckedModel, describe_fault, read_text, read_yaml
 from dubito.plugins.leaderboard.book import book_names, find_book_of
 from dubito.stats.rates import Rate, paired_difference
@@ -285,7 +285,7 @@ def _verify_run(one: _OpenedRun, workers: int, invalid: list[InvalidFile]) -> Ve
 
 def count_answerers(run: Run, player: str) -> Answerers:
     """Count the model names in the recorded replies to a player."""
-    log, ids = ModelLog(run.db), Counter[str]()
+    log, ids = run.model_log, Counter[str]()
     bodies = Counter(
         raw
         for (raw,) in run.db.read(
@@ -356,7 +356,7 @@ def _judge_sample(by: str, sample: SampleResult, answerers: Mapping[str, Answere
 
 def compare_sample(run: Run, review: Review) -> SampleResult:
     """Compare a review's answers with the run's. Raises UsageError if it names a decision that no model made."""
-    log, agreed, repeated, d, d2 = ModelLog(run.db), 0, 0, 0, 0
+    log, agreed, repeated, d, d2 = run.model_log, 0, 0, 0, 0
     places = {repeated_request.decision: repeated_request.answers for repeated_request in review.asked}
     for place, (first, second) in places.items():
         game, seat, number = map(int, place.split("."))

@@ -10,7 +10,7 @@ import click
 from dubito.cli.opponents import open_opponents
 from dubito.cli.options import config_options, program_options
 from dubito.errors import UsageError
-from dubito.llm.settings import SHORT_FORM_SETTINGS
+from dubito.model_settings import SHORT_FORM_SETTINGS
 from dubito.plugins.tournament.our_player import MatchSeat, answer_lines
 
 

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from dubito.experiment.config import parse_config
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.resolve import check_models, resolve
+from dubito.experiment.model_players import check_models
+from dubito.experiment.resolve import resolve
 from dubito.experiment.run import RunResult, play
 from dubito.game.find import Registry, find_bots
 from tests.experiment.kit import REPO, means

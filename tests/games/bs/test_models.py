@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import pytest
 
+from dubito.experiment.call_options import CallOptions
+from dubito.experiment.model_players import find_fallback
 from dubito.experiment.models import open_pipeline
-from dubito.experiment.resolve import CallOptions, find_fallback
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
 from dubito.games.bs.fake_models import MODELS
@@ -22,7 +23,7 @@ from dubito.llm.answers import build_form
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decide import Decider, GameServices, Journal
 from dubito.llm.prompts import load_prompt
-from dubito.llm.settings import build_settings
+from dubito.model_settings import build_settings
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.experiment.kit import REPO

@@ -20,14 +20,16 @@ from dubito.cli.call_options import (
 from dubito.cli.options import GAME, GameCommand, parse_rules
 from dubito.cli.output import note, say, show
 from dubito.errors import UsageError, one_line
+from dubito.experiment.call_options import CallOptions
 from dubito.experiment.experiment import PlayerSpec, describe_fake_models, kind_of_player
-from dubito.experiment.resolve import PROVIDERS, CallOptions, check_model_calls
+from dubito.experiment.model_players import check_model_calls
+from dubito.experiment.resolve import PROVIDERS
 from dubito.game import Game, PlayerKind
 from dubito.game.find import find_bots
 from dubito.game.table import Entrant
 from dubito.llm.cache import SOLVED
 from dubito.llm.prompts import Prompt, load_prompt
-from dubito.llm.settings import ModelSettings
+from dubito.model_settings import ModelSettings
 from dubito.plugins.openspiel.policy.report import (
     Findings,
     build_policy_site,
@@ -44,7 +46,7 @@ from dubito.plugins.openspiel.policy.tree import InfoState, Tree
 from dubito.plugins.openspiel.policy.values import nash_conv
 from dubito.report.site import write_pages
 from dubito.store import folder as run_folder
-from dubito.store.model_log import Spend
+from dubito.store.spend import Spend
 from dubito.workshop.trial import TrialOptions
 
 _POLICY = "policy"  # the prompt that asks for probabilities

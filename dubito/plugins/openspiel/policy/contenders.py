@@ -16,7 +16,7 @@ from pydantic import Field
 
 from dubito.errors import UsageError, one_line
 from dubito.experiment.compare import Comparison
-from dubito.experiment.replay import replay_moves
+from dubito.experiment.lies import replay_moves
 from dubito.experiment.stored import Run
 from dubito.game import Results
 from dubito.game.table import Entrant

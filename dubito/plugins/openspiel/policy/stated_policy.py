@@ -11,11 +11,11 @@ from dubito.errors import BotError, IllegalOutput, UsageError, one_line
 from dubito.game.table import Entrant
 from dubito.plugins.openspiel.policy.small import SmallGame
 from dubito.plugins.openspiel.policy.tree import InfoState, Row
-from dubito.store.model_log import Spend
+from dubito.store.spend import Spend
 
 if TYPE_CHECKING:
     from dubito.llm.prompts import Prompt
-    from dubito.llm.settings import ModelSettings
+    from dubito.model_settings import ModelSettings
     from dubito.workshop.trial import TrialAnswer, TrialOptions
 
 _MAX_ROUNDING: Final = 1e-6  # tolerated rounding error of a bot's probabilities

@@ -3,7 +3,7 @@
 import ipaddress
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 from urllib.parse import urlsplit
@@ -14,7 +14,6 @@ from dubito.errors import UsageError, one_line, suggestion
 from dubito.files import CheckedModel, describe_problem
 from dubito.game import Game
 from dubito.hooks import model_servers
-from dubito.llm.request import Api, nested_items
 from dubito.settings import setting
 
 if TYPE_CHECKING:
@@ -45,6 +44,7 @@ _RESERVED_PARAMETERS: Final = (
 _SHORT_FORMS: Final = ("openai:", "anthropic:")
 # Settings of players written as `openai:MODEL`: top-level keys of a config, and flags.
 SHORT_FORM_SETTINGS: Final = ("base_url", "api", "api_key_env", "max_output", "read", "system")
+Api = Literal["responses", "chat", "messages", "decisions"]
 _OPENAI: Final = ("OPENAI_API_KEY", "https://api.openai.com/v1", "OPENAI_BASE_URL")
 # The variable with the key, the address, and the variable that overrides the address.
 _PROVIDERS: Final[dict[Api, tuple[str, str, str]]] = {
@@ -326,3 +326,11 @@ def load_key(account: Account, name: str) -> str:
             f"{one_line(name)}: the key in {account.key_env} contains characters that a header cannot contain"
         )
     return key
+
+
+def nested_items(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the items of a mapping and, recursively, of all mappings inside it."""
+    if isinstance(value, dict):
+        yield from value.items()
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from nested_items(inner)

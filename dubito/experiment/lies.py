@@ -1,0 +1,211 @@
+"""Count the lies of a run, for which its games are played again."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+from dubito.errors import UsageError, one_line
+from dubito.experiment.stored import Run, check_replayable, read_run
+from dubito.game import Lie, LieMark, State
+from dubito.game.moves import Forfeit, make_move, output_of
+from dubito.game.streams import DealStreams
+from dubito.game.table import step
+from dubito.stats.players import cluster_sums
+from dubito.stats.rates import Rate, Sums, clustered_rate
+from dubito.stats.tally import build_outcome, read_outcome, read_record
+
+if TYPE_CHECKING:
+    pass
+
+LIES: Final[tuple[Lie, ...]] = get_args(Lie)
+
+
+MAX_LIE_GAMES: Final = 1_000  # maximum number of games in which lies are counted, since each has to be replayed
+
+
+@dataclass(frozen=True, slots=True)
+class LieMove:
+    """A move that deceives other seats."""
+
+    seat: int
+    move: int  # the seat's own moves count from 1
+    lie: Lie
+
+
+LieRate = Literal["chosen", "forced", "caught", "hits", "alarms"]
+
+
+_DENOMINATORS: Final[Mapping[LieRate, str]] = {
+    "chosen": "plays",
+    "forced": "plays",
+    "caught": "lies",
+    "hits": "lies met",
+    "alarms": "honest met",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedPlay:
+    """A move that can be a lie. Players are indexes into `Experiment.players`."""
+
+    game: int
+    seat: int
+    move: int  # the seat's own moves count from 1
+    player: int
+    lie: Lie | None
+    cards: int
+    pile: int  # cards at stake, including the player's own
+    late: bool  # whether the move is in the second half of its game
+    called: list[tuple[int, bool]]  # the players asked about it, and whether they called it a lie
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedResponse:
+    """A response to a play, which calls the play a lie or lets it pass."""
+
+    game: int
+    seat: int
+    move: int
+    player: int
+    of: int  # the player who made the play
+    is_lie: bool
+    called: bool
+    pile: int  # cards at stake
+
+
+@dataclass(frozen=True, slots=True)
+class LieCounts:
+    """Counts of lies in the first games of a run, by player and rate, summed deal by deal as y out of m.
+
+    `chosen` (voluntary) and `forced` are shares of moves that can be lies, `caught` of all lies. `hits` is the share of
+    other players' lies that were called lies, and `alarms` is that share for their honest plays.
+    """
+
+    games: int
+    sums: Mapping[tuple[int, LieRate], Sums]
+    stated_lies: Mapping[str, int]  # how often each model player admitted to lying, if a node asks
+    tracked_plays: Sequence[TrackedPlay] = ()
+    tracked_responses: Sequence[TrackedResponse] = ()
+
+    def plays(self, player: int) -> int:
+        return self.sums[player, "chosen"].m
+
+    def count(self, player: int, lie: LieRate) -> int:
+        return self.sums[player, lie].y
+
+    def share(self, player: int, lie: LieRate) -> Rate:
+        return clustered_rate(*self.sums[player, lie])
+
+
+def replay_moves(run: Run, number: int) -> Iterator[tuple[Any, Any]]:
+    """Yield the moves of a game with the state before each, from its record or by playing its bots.
+
+    Raises UsageError at the end if the outcome differs from the stored one.
+    """
+    game, experiment = run.registry.game, run.experiment
+    ((row, record),) = run.db.read("SELECT outcome, record FROM games WHERE game = ?", (number,))
+    outcome = read_outcome(row, game.results, len(experiment.players), run.db.path)
+    streams = DealStreams(experiment.seed, number // experiment.games_per_deal)
+    state = game.deal(game.rules_of_run(experiment.rules), len(outcome.seats), streams.deck())
+    ended: State = state
+    if record is None:
+        table, _ = run.player.build_table(number)
+        ended, outputs = table.state, []
+        while not ended.over:
+            outputs.append(step(table, announce=True)[0])
+    else:
+        outputs = [output_of(game, output) for output in read_record(record, run.db.path)["outputs"]]
+    for output in outputs:
+        yield state, output
+        if output is not None:
+            make_move(state, output)
+    replayed = build_outcome(ended, outcome.seats, outcome.contender_seat, [own[-1] for own in outcome.counts])
+    if replayed.pack() != row:
+        raise UsageError(f"game {number} of {one_line(str(run.folder))} is played differently now")
+
+
+def _replay_lies(run: Run, number: int) -> Iterator[tuple[int, int, Lie | None, LieMark | None]]:
+    """Yield a game's moves: the seat, the number of its move (from 1), the lie and the lie mark, if any."""
+    game, moves = run.registry.game, Counter[int]()
+    for state, output in replay_moves(run, number):
+        moves[state.seat] += 1
+        is_move = output is not None and not isinstance(output, Forfeit)
+        marks = (game.lie(state, output), game.lie_mark(state, output)) if is_move else (None, None)
+        yield state.seat, moves[state.seat], *marks
+
+
+def replay_lies(run: Run, number: int) -> list[LieMove]:
+    return [LieMove(seat, move, lie) for seat, move, lie, _ in _replay_lies(run, number) if lie]
+
+
+class _LieCounter:
+    """Counts the lies of games, deal by deal."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        results, names = run.registry.game.results, run.experiment.names
+        habit = results.habit(results.lies)
+        places = {"plays": habit.of, "lies": habit.count, "caught": results.found_out}
+        self._places = {key: results.counts.index(count) for key, count in places.items() if count}
+        self.sums = {(player, rate): [0] * 6 for player in range(len(names)) for rate in _DENOMINATORS}
+        self.plays, self.responses = list[TrackedPlay](), list[TrackedResponse]()
+
+    def add_deal(self, games: range) -> None:
+        own = Counter[tuple[int, str]]()
+        for game in games:
+            self._add_game(game, own)
+        for (player, rate), sums in self.sums.items():
+            deal_sums = cluster_sums(own[player, _DENOMINATORS[rate]], own[player, rate])
+            self.sums[player, rate] = [a + b for a, b in zip(sums, deal_sums, strict=True)]
+
+    def _add_game(self, game: int, own: Counter[tuple[int, str]]) -> None:
+        run = self._run
+        ((row,),) = run.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
+        outcome = read_outcome(row, run.game.results, len(run.experiment.players), run.db.path)
+        for player, counts in zip(outcome.seats, outcome.counts, strict=True):
+            for key, place in self._places.items():
+                own[player, key] += counts[place]
+        moves, responses = [*_replay_lies(run, game)], list[tuple[int, bool]]()  # responses to the last play
+        for place, (seat, move, lie, lie_mark) in enumerate(moves):
+            player = outcome.seats[seat]
+            if lie:
+                own[player, lie] += 1
+            if lie_mark and lie_mark.of is not None:
+                responses.append((player, lie_mark.called))
+                own[player, "lies met" if lie_mark.is_lie else "honest met"] += 1
+                own[player, "hits" if lie_mark.is_lie else "alarms"] += lie_mark.called
+                target = outcome.seats[lie_mark.of]
+                self.responses.append(
+                    TrackedResponse(game, seat, move, player, target, lie_mark.is_lie, lie_mark.called, lie_mark.pile)
+                )
+            if lie_mark and lie_mark.cards:
+                responses = []
+                late, pile = 2 * place >= len(moves), lie_mark.pile + lie_mark.cards
+                self.plays.append(TrackedPlay(game, seat, move, player, lie, lie_mark.cards, pile, late, responses))
+
+
+def count_lies(run: Run, max_games: int = MAX_LIE_GAMES) -> LieCounts:
+    """Count the lies in a run's first games, using whole deals. Raises UsageError if a bot plays differently now."""
+    experiment, counter = run.experiment, _LieCounter(run)
+    count = min(max_games, run.db.game_count())
+    games = experiment.game_numbers[: count // experiment.games_per_deal * experiment.games_per_deal]
+    for first in range(games.start, games.stop, experiment.games_per_deal):
+        counter.add_deal(range(first, first + experiment.games_per_deal))
+    sums = {key: Sums(*values) for key, values in counter.sums.items()}
+    stated_lies = run.model_log.count_yes(run.game.results.lie_nodes, games.stop)
+    return LieCounts(len(games), sums, stated_lies, counter.plays, counter.responses)
+
+
+def count_lies_in_folder(folder: Path) -> LieCounts | None:
+    """Count the lies of the run in this folder.
+
+    Returns None if the game has no lies or bot files have changed.
+    """
+    run = read_run(folder)
+    with run.db:
+        if not run.game.has_lies:
+            return None
+        check_replayable(run)
+        return count_lies(run) if run.has_same_bots else None

@@ -1,0 +1,236 @@
+"""Check the model players of an experiment before a call is made: prompts, keys, prices and fallbacks."""
+
+from dataclasses import replace
+from datetime import date
+from typing import TYPE_CHECKING, Final
+
+from dubito.errors import UsageError, one_line, sort_by_similarity
+from dubito.experiment.call_options import NO_CAPS, CallOptions
+from dubito.experiment.config import Config
+from dubito.experiment.experiment import Experiment, PlayerSpec, kind_of_player
+from dubito.experiment.resolve import PROVIDERS, model_settings, model_specs, program_specs, round_up
+from dubito.experiment.servers import identify_weights
+from dubito.game import STATED, Bool, Game, Player
+from dubito.game.find import Registry
+from dubito.llm.price_list import (
+    end_of_model_warning,
+    find_charged_by_call,
+    find_price,
+    find_unpriced,
+    old_price_warning,
+    price_to_fill_in,
+)
+from dubito.llm.prices import Price
+from dubito.model_settings import (
+    HOUSE,
+    ModelSettings,
+    build_account,
+    embedded_kind,
+    ignored_address_variable,
+    is_house,
+    load_key,
+    parse_faults,
+)
+from dubito.settings import Setting
+
+if TYPE_CHECKING:
+    from dubito.llm.prompts import Prompt
+
+
+def model_words(settings: ModelSettings) -> list[str]:
+    """Return the words of a command that give a model these settings, except its prompt and fallback."""
+    server = settings.base_url or ""
+    kind = embedded_kind(server)
+    if kind == HOUSE and server != HOUSE:  # the built-in server with faults is an address like any other
+        kind = None
+    provider = kind or ("anthropic" if settings.api == "messages" else "openai")
+    words = ["--model", f"{provider}:{settings.model}"]
+    implied = dict(PROVIDERS[provider])
+    if not server or kind:  # the API of a server is always named
+        implied = {"api": "messages" if provider == "anthropic" else "responses", **implied}
+    skipped = {"model", "prompt", "fallback", *(["base_url"] if provider == kind else [])}
+    for key in (key for key in ModelSettings.model_fields if key not in skipped):
+        value, described = getattr(settings, key), ModelSettings.model_fields[key]
+        if value not in (None, implied.get(key, described.default)):
+            words += Setting(key, described).to_words(value)
+    return words
+
+
+_PAID_GAMES: Final = 20  # games, or a few more, if nothing else limits what a model costs
+
+
+def check_models(experiment: Experiment, registry: Registry, options: CallOptions) -> Experiment:
+    """Return the experiment with complete settings for model players, and digests of prompts and fallbacks.
+
+    Raises UsageError for every error that can be found before a call is made, including programs that do not start.
+    """
+    if specs := program_specs(experiment, registry):
+        _ = registry.game.facts  # programs and agents receive the same facts as models
+        from dubito.seats.program import find_program, try_programs  # imported late, since few runs have programs
+
+        home = registry.working_directory
+        started = [spec for spec in specs if kind_of_player(spec) != "agent"]
+        programs = [find_program(spec.name, spec.settings, home) for spec in started]
+        try_programs(programs, home, options.permits)
+    return replace(
+        experiment,
+        bots=tuple(_check_model(spec, registry, options) for spec in experiment.bots),
+        contenders=tuple(_check_model(spec, registry, options) for spec in experiment.contenders),
+    )
+
+
+def _check_model(spec: PlayerSpec, registry: Registry, options: CallOptions) -> PlayerSpec:
+    if not registry.find(spec.bot).cls.is_model:
+        return spec
+    from dubito.llm.prompts import load_prompt  # imported late, since most runs have no models
+
+    settings = model_settings(spec, registry)
+    prompt = load_prompt(settings.prompt, registry.working_directory, registry.game)
+    find_fallback(spec.name, settings, registry)
+    check_model_calls(spec.name, settings, registry.game, options)
+    _check_probabilities(spec.name, settings, prompt, registry.game)
+    settings = identify_weights(spec.name, settings)
+    source = registry.find(settings.fallback).digest
+    return replace(spec, settings=settings.model_dump(), prompt=prompt.digest, fallback=source)
+
+
+def _check_probabilities(name: str, settings: ModelSettings, prompt: "Prompt", game: Game) -> None:
+    """Raise UsageError if `play` or `belief` needs probabilities that the answers do not contain."""
+    has_odds = settings.api == "decisions" or prompt.description.say == "odds"
+    if settings.play == "drawn" and settings.belief is None and not has_odds:
+        raise UsageError(
+            f"{one_line(name)}: play: drawn: its answers contain no probabilities to draw from",
+            hint="choose a prompt with `say: odds` (such as mixed), or set `belief: logprobs` or `api: decisions`",
+        )
+    if settings.belief is None:
+        return
+    problem = ""
+    if has_odds or STATED in prompt.fields:
+        problem = f"the prompt {one_line(prompt.name)} already asks for probabilities"
+    elif all(node.answer != Bool() for node in game.nodes):
+        problem = f"{game.name} has no yes-or-no question"
+    if problem:
+        raise UsageError(f"{one_line(name)}: belief: {problem}", hint="remove it, or choose another prompt")
+
+
+def check_model_calls(name: str, settings: ModelSettings, game: Game, options: CallOptions) -> None:
+    """Raise UsageError for problems that would stop a run at its first call, such as a missing key or price."""
+    if not options.offline:
+        load_key(build_account(settings), name)
+    check_house(name, settings, game)
+    if settings.api == "decisions":
+        from dubito.llm.questions import check_askable  # imported late, since few players use this API
+
+        check_askable(name, game)
+    if options.caps.usd is None:
+        return
+    if price_of_model(settings, options) is None:
+        raise UsageError(
+            f"{one_line(name)}: budget.usd needs the price of {one_line(settings.model)!r} at "
+            f"{build_account(settings).server}, which is unknown",
+            hint="remove budget.usd, or add this line with the provider's prices in USD per million tokens "
+            f"(these are the highest known prices): {price_to_fill_in(settings.model)}",
+        )
+    _check_surcharges(name, settings, options)
+
+
+def _check_surcharges(name: str, settings: ModelSettings, options: CallOptions) -> None:
+    """Raise UsageError if the price does not cover a player's parameters, since that breaks the budget."""
+    price = price_of_model(settings, options)
+    if price is None or not price.worst_cost(1, 1):  # a model without a price is free in any mode
+        return
+    if (tool := find_charged_by_call(settings.parameters)) is not None:
+        raise UsageError(
+            f"{one_line(name)}: parameters.{tool}: the server charges for its tools per call, and the price is unknown",
+            hint="remove the parameter or budget.usd",
+        )
+    unpriced, model = find_unpriced(settings.parameters, price), one_line(settings.model)
+    if unpriced is not None and settings.model not in options.prices:
+        raise UsageError(
+            f"{one_line(name)}: parameters.{one_line(unpriced)}: the list price of {model!r} does not cover it",
+            hint=f"set the price with this parameter in `prices.{model}`, or remove the parameter or budget.usd",
+        )
+
+
+def check_house(name: str, settings: ModelSettings, game: Game) -> None:
+    """Raise UsageError if the built-in server does not support this model or these faults."""
+    if not settings.base_url or not is_house(settings.base_url):
+        return
+    from dubito.house.core import model_names  # imported late, since most runs need no server
+
+    if settings.model not in model_names(game):
+        known = ", ".join(sort_by_similarity(settings.model, model_names(game)))
+        raise UsageError(
+            f"{one_line(name)}: the built-in server has no model {one_line(settings.model, 80)!r}; it has {known}"
+        )
+    faults = parse_faults(settings.base_url)
+    if faults:
+        from dubito.house.faults import Faults  # imported late, since most runs need no server
+
+        try:
+            Faults.parse(faults)
+        except UsageError as error:
+            raise UsageError(f"{one_line(name)}: base_url: {error}") from None
+
+
+def find_fallback(name: str, settings: ModelSettings, registry: Registry) -> type[Player]:
+    """Return the fallback's class. Raises UsageError unless it is a hand-written bot that answers every node."""
+    cls: type[Player] = registry.find(settings.fallback).cls
+    game = registry.game
+    if cls.is_model or cls.is_program or not game.answers_nodes(cls):
+        nodes = f"{game.nodes[0].name}-{game.nodes[-1].name}"
+        raise UsageError(
+            f"{one_line(name)}: fallback: {settings.fallback} does not answer the nodes {nodes} separately",
+            hint=f"choose a hand-written bot that does, such as {game.fallback}",
+        )
+    return cls
+
+
+def find_paid_model(
+    experiment: Experiment, config: Config, registry: Registry, options: CallOptions
+) -> PlayerSpec | None:
+    """Return the first player whose calls may cost money, if neither games, a budget nor a stop rule limits them.
+
+    A model with an unknown price counts as paid.
+    """
+    if "games" in config.model_fields_set or config.stop or config.offline or options.caps != NO_CAPS:
+        return None
+    return next((spec for spec in model_specs(experiment, registry) if is_paid(spec, registry, options)), None)
+
+
+def is_paid(spec: PlayerSpec, registry: Registry, options: CallOptions) -> bool:
+    settings = model_settings(spec, registry)
+    price = price_of_model(settings, options)
+    return not embedded_kind(settings.base_url or "") and (price is None or price.worst_cost(10**6, 10**6) > 0)
+
+
+def limit_paid_games(experiment: Experiment, config: Config, registry: Registry, options: CallOptions) -> Experiment:
+    """Return the experiment with few games if nothing else limits what a model costs."""
+    if find_paid_model(experiment, config, registry, options) is None:
+        return experiment
+    return replace(experiment, games=round_up(_PAID_GAMES, experiment.games_per_deal))
+
+
+def price_of_model(settings: ModelSettings, options: CallOptions) -> Price | None:
+    return find_price(build_account(settings).server, settings.model, options.prices, settings.api)
+
+
+def end_of_model_warnings(experiment: Experiment, registry: Registry, today: date) -> list[str]:
+    every = [model_settings(spec, registry) for spec in model_specs(experiment, registry)]
+    warnings = [end_of_model_warning(build_account(each).server, each.model, today) for each in every]
+    return sorted({warning for warning in warnings if warning})
+
+
+def old_price_warnings(experiment: Experiment, registry: Registry, options: CallOptions, today: date) -> list[str]:
+    every = [model_settings(spec, registry) for spec in model_specs(experiment, registry)]
+    warnings = [old_price_warning(build_account(each).server, each.model, options.prices, today) for each in every]
+    return sorted({warning for warning in warnings if warning})
+
+
+def unused_address_warnings(experiment: Experiment, registry: Registry) -> list[str]:
+    settings = [model_settings(spec, registry) for spec in model_specs(experiment, registry)]
+    variables = {name for each in settings if (name := ignored_address_variable(each))}
+    return [
+        f"note: {name} is set but not used. To ask that server, set `base_url: env` or --base-url env"
+        for name in sorted(variables)
+    ]

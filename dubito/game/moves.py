@@ -1,0 +1,48 @@
+"""Moves of a game as they are stored: outputs, and forfeits that replace them."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from dubito.errors import DubitoError, IllegalOutput, UsageError, one_line
+from dubito.game import Game
+from dubito.game.events import EVERYTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Forfeit:
+    """Replaces an output if a seat's mistake ends the game."""
+
+    seat: int
+
+
+def output_of(game: Game, stored: Any) -> Any:
+    """Parse a stored output. Raises UsageError if it is not an output of the game."""
+    if game.forfeits and isinstance(stored, dict) and list(stored) == ["seat"] and type(stored["seat"]) is int:
+        return Forfeit(stored["seat"])
+    try:
+        return game.output_from_json(stored)
+    except (TypeError, ValueError, LookupError, DubitoError):
+        raise UsageError(f"this is not an output of {game.name}: {one_line(json.dumps(stored), 80)}") from None
+
+
+@contextmanager
+def require_whole_game(state: Any) -> Iterator[None]:
+    """Raise UsageError unless the moves made inside are legal and finish the game."""
+    try:
+        yield
+    except IllegalOutput as error:
+        raise UsageError(f"turn {state.turns_played + 1} of the record breaks the rules: {error}") from None
+    if not state.over:
+        raise UsageError(f"the record ends after {state.turns_played} turns, before the game is over")
+
+
+def make_move(state: Any, output: Any) -> Sequence[Any]:
+    """Make the move, or apply the forfeit. Raises IllegalOutput if the rules refuse it."""
+    if not isinstance(output, Forfeit):
+        events: Sequence[Any] = state.apply(output, EVERYTHING)
+        return events
+    state.forfeit(output.seat)
+    return []
