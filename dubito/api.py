@@ -32,11 +32,10 @@ from dubito.experiment.workers import default_workers
 from dubito.game import Game, GameEvent, Player
 from dubito.game.find import find_bots, find_game
 from dubito.game.log import Log, SeatLog
-from dubito.llm.protocols import parse_stored_request
+from dubito.llm.protocols import conversation, parse_stored_request
 from dubito.report import documents
 from dubito.sandbox.consent import Permits
 from dubito.show.run import ReplayedGames
-from dubito.show.story import conversation
 from dubito.stats.players import Calibration, calibrations
 from dubito.store.folder import unpack
 from dubito.store.model_log import ModelLog
@@ -233,7 +232,7 @@ class Run:
                 player=row["player"],
                 model=row["model"],
                 node=row["node"],
-                messages=[*conversation(parse_stored_request(log.text(row["request"])).body)],
+                messages=[*conversation(parse_stored_request(log.text(row["request"])))],
                 reply=row["reply"],
                 answer=json.loads(row["answer"]),
                 outcome=row["outcome"],

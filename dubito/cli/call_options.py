@@ -21,7 +21,8 @@ from dubito.experiment.resolve import PROVIDERS
 from dubito.experiment.servers import identify_weights
 from dubito.game import Game
 from dubito.game.find import find_bots
-from dubito.model_settings import SHORT_FORM_SETTINGS, ModelSettings, check_settings
+from dubito.llm.settings import check_settings
+from dubito.model_settings import SHORT_FORM_SETTINGS, ModelSettings
 from dubito.settings import Setting
 
 _OF_MODEL: Final = [Setting(key, ModelSettings.model_fields[key]) for key in ("parameters", "reasks")]

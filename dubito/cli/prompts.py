@@ -34,7 +34,8 @@ from dubito.game.log import Position
 from dubito.llm.price_list import end_of_model_warning
 from dubito.llm.prices import Price
 from dubito.llm.prompts import game_of_folder, load_prompt, prompt_names, prompt_roots
-from dubito.model_settings import ModelSettings, build_account
+from dubito.llm.settings import build_account
+from dubito.model_settings import ModelSettings
 from dubito.report.run_tables import calibration_bins, calibration_table
 from dubito.report.tables import cell_text
 from dubito.stats.players import calibrations

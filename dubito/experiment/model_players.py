@@ -21,16 +21,8 @@ from dubito.llm.price_list import (
     price_to_fill_in,
 )
 from dubito.llm.prices import Price
-from dubito.model_settings import (
-    HOUSE,
-    ModelSettings,
-    build_account,
-    embedded_kind,
-    ignored_address_variable,
-    is_house,
-    load_key,
-    parse_faults,
-)
+from dubito.llm.settings import build_account, ignored_address_variable, load_key
+from dubito.model_settings import HOUSE, ModelSettings, embedded_kind, is_house, parse_faults
 from dubito.settings import Setting
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from dubito.llm.prompts import Prompt
 from dubito.llm.protocols import parse_stored_request, read_recorded_reply, read_reply
 from dubito.llm.recording import Differs, RecordingEnded, ReplayRecording
 from dubito.llm.request import Place, RawReply, Reply, Request, compute_draw
-from dubito.model_settings import ModelSettings, build_account
+from dubito.llm.settings import build_account
+from dubito.model_settings import ModelSettings
 from dubito.stats.tally import Tally, read_tally
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import PROGRAM_SERVER, RunDb

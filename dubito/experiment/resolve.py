@@ -20,7 +20,8 @@ from dubito.game import Game, Player
 from dubito.game.find import Bot, Registry, source_of
 from dubito.game.speech import name_character
 from dubito.hooks import model_servers
-from dubito.model_settings import ModelSettings, build_settings
+from dubito.llm.settings import build_settings
+from dubito.model_settings import ModelSettings
 from dubito.settings import Setting
 
 # The providers of the short form, and the settings each one implies.

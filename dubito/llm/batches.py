@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Final, Protocol
 
 from dubito.errors import one_line
-from dubito.llm.protocols import as_mapping, as_objects
+from dubito.llm.protocols.wire import as_mapping, as_objects
 from dubito.llm.request import Attempt, RawReply, TryFailed, parse_json
 from dubito.model_settings import Api
 from dubito.store.wave_log import SentBatch

@@ -19,11 +19,11 @@ import httpx2
 
 from dubito.errors import DubitoError
 from dubito.llm.connections import Deadline
-from dubito.llm.protocols import read_reply
+from dubito.llm.protocols import find_protocol, read_reply
 from dubito.llm.provider_errors import ErrorReader
 from dubito.llm.redaction import Redaction
 from dubito.llm.request import AccountFault, Attempt, RawReply, TryFailed
-from dubito.llm.streamed import STREAM_FIELDS, StreamedReply, text_callback
+from dubito.llm.streamed import StreamedReply, text_callback
 from dubito.model_settings import Account, is_on_this_machine
 
 _LOGGED_HEADERS: Final = ("request-id", "x-request-id", "retry-after", "retry-after-ms")
@@ -56,7 +56,7 @@ class Provider:
 
     def __init__(self, account: Account, address: str, key: str, connections: int) -> None:
         """Create the client; `address` is the base URL of the account or of the built-in server."""
-        self._account, self._key = account, key
+        self._wire, self._key = find_protocol(account.api), key
         # Azure's base URLs end with `?api-version=...`.
         self._address, _, query = address.partition("?")
         self._query = dict(parse_qsl(query))
@@ -72,11 +72,11 @@ class Provider:
             # Only for the built-in server's repeatable faults. Other servers must not see it.
             headers = {"x-dubito-draw": attempt.draw, "x-dubito-try": str(number)}
         options = {"headers": headers, "timeout": deadline}
-        protocol, callback = attempt.request.protocol, text_callback() if self._can_stream else None
+        callback, reader = text_callback() if self._can_stream else None, self._wire.event_reader
         body, stream = attempt.request.body, None
-        if callback and protocol in STREAM_FIELDS:
-            body = {**body, **STREAM_FIELDS[protocol]}
-            stream = StreamedReply(protocol, callback, self._redaction)
+        if callback and reader:
+            body = {**body, **self._wire.stream_fields}
+            stream = StreamedReply(reader(), callback, self._redaction)
         before = _STREAM.set(stream)
         try:
             return self._receive(
@@ -196,29 +196,18 @@ class Provider:
 
     @cached_property
     def _sdk(self) -> Any:
-        """The SDK's module, imported on first use because that takes a second."""
-        if self._account.api == "messages":
-            import anthropic
-
-            return anthropic
-        import openai
-
-        return openai
+        return self._wire.import_sdk()
 
     @cached_property
     def _client(self) -> tuple[Any, Deadline]:
         """The SDK's client and the deadlines of its connections."""
-        sdk, is_anthropic = self._sdk, self._account.api == "messages"
-        client = self._build_http_client(sdk.DefaultHttpxClient if is_anthropic else sdk.DefaultHttpx2Client)
+        client = self._build_http_client(self._wire.http_client_class(self._sdk))
         # These read the body before the SDK, which has no size limit.
         client.event_hooks["response"] += [_keep_gzip_end, _read_body]
-        common_length = {"api_key": self._key, "base_url": self._address, "max_retries": 0, "http_client": client}
-        common_length["default_query"] = self._query
+        arguments = {"api_key": self._key, "base_url": self._address, "max_retries": 0, "http_client": client}
         with _without_custom_headers():
-            if is_anthropic:
-                return sdk.Anthropic(**common_length, auth_token=None), Deadline(client)
-            headers = {"OpenAI-Organization": sdk.Omit(), "OpenAI-Project": sdk.Omit()}
-            return sdk.OpenAI(**common_length, default_headers=headers), Deadline(client)
+            sdk_client = self._wire.build_client(self._sdk, **arguments, default_query=self._query)
+        return sdk_client, Deadline(client)
 
     def _build_http_client(self, default: Callable[..., httpx2.Client]) -> httpx2.Client:
         limits = httpx2.Limits(max_connections=self._connections, max_keepalive_connections=self._connections)

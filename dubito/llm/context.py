@@ -6,10 +6,11 @@ compared, so that a replay has the same result. The preflight compares its longe
 that stays the same while the prompt grows also indicates a cut, unless the number is too small to be a token count.
 """
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from dubito.llm.request import AttemptFailed, Reply
+from dubito.llm.protocols import conversation
+from dubito.llm.protocols.wire import as_objects
+from dubito.llm.request import AttemptFailed, Reply, Request
 
 CONTEXT_HINT: Final = "raise its context window: Ollama `num_ctx`, llama.cpp `-c`, vLLM `--max-model-len`"
 MAX_PER_TOKEN: Final = 7.0  # characters; English text has 4 to 5, and our prompts have 3 to 4
@@ -28,11 +29,11 @@ class PromptCounts:
     def __init__(self) -> None:
         self._seen: list[tuple[int, int]] = []  # characters, tokens
 
-    def check(self, body: Mapping[str, Any], reply: Reply) -> None:
+    def check(self, request: Request, reply: Reply) -> None:
         """Raise AttemptFailed if the server counted fewer tokens than this prompt must have."""
         if reply.usage is None or reply.usage.input < _MIN_COUNT:
             return
-        size, tokens = prompt_size(body), _most_tokens(reply)
+        size, tokens = prompt_size(request), _most_tokens(reply)
         is_cut = tokens * MAX_PER_TOKEN < size or any(_is_cut(size, tokens, *earlier) for earlier in self._seen)
         self._seen.append((size, reply.usage.input))
         if is_cut:
@@ -46,20 +47,18 @@ def _is_cut(size: int, tokens: int, earlier_size: int, earlier_tokens: int) -> b
     return growth >= _MIN_FALL and tokens < earlier_tokens * _MIN_RATIO
 
 
-def is_count_unusual(body: Mapping[str, Any], reply: Reply) -> bool:
+def is_count_unusual(request: Request, reply: Reply) -> bool:
     """Return whether a prompt's token count is unusually low, or so high that it could be a constant."""
-    tokens, size = _most_tokens(reply), prompt_size(body)
+    tokens, size = _most_tokens(reply), prompt_size(request)
     # Some servers include cached tokens here.
     counted = reply.usage.input if reply.usage else 0
     return tokens >= _MIN_COUNT and not counted * _MIN_PER_TOKEN <= size <= tokens * _USUAL_PER_TOKEN
 
 
-def is_cut_compared_with(
-    body: Mapping[str, Any], reply: Reply, short_body: Mapping[str, Any], short_reply: Reply
-) -> bool:
+def is_cut_compared_with(request: Request, reply: Reply, short_request: Request, short_reply: Reply) -> bool:
     """Return whether a prompt was truncated, given the token count of a short piece of its text."""
-    size, tokens = prompt_size(body), _most_tokens(reply)
-    short, few = prompt_size(short_body), _most_tokens(short_reply)
+    size, tokens = prompt_size(request), _most_tokens(reply)
+    short, few = prompt_size(short_request), _most_tokens(short_reply)
     # The server does not count tokens.
     if few < _MIN_COUNT and tokens == few:
         return False
@@ -73,16 +72,10 @@ def cut_failure(reply: Reply) -> AttemptFailed:
     return failure
 
 
-def prompt_size(body: Mapping[str, Any]) -> int:
-    return sum(_text_size(body.get(key)) for key in ("system", "messages", "input", "questions"))
-
-
-def _text_size(value: Any) -> int:
-    if isinstance(value, str):
-        return len(value)
-    if isinstance(value, dict):
-        return sum(_text_size(value.get(key)) for key in ("content", "text", "instructions"))
-    return sum(map(_text_size, value)) if isinstance(value, list) else 0
+def prompt_size(request: Request) -> int:
+    """Return the number of characters in a request's messages and questions."""
+    questions = sum(len(str(each.get("instructions", ""))) for each in as_objects(request.body.get("questions")))
+    return sum(len(text) for _, text in conversation(request)) + questions
 
 
 def _most_tokens(reply: Reply) -> int:

@@ -19,7 +19,8 @@ from dubito.game import EXTRACTED_OUTCOMES, FALLBACK_OUTCOME, STATED, Bool, Node
 from dubito.llm.answers import NO_JSON, Form, ModelAnswer, ReadAnswers, extract_answer, find_helpful_part
 from dubito.llm.context import PromptCounts
 from dubito.llm.logprobs import read_yes_probability
-from dubito.llm.protocols import Exchange, build_request
+from dubito.llm.protocols import build_request
+from dubito.llm.protocols.wire import Exchange
 from dubito.llm.questions import QuestionForm
 from dubito.llm.request import (
     AccountFault,
@@ -33,7 +34,8 @@ from dubito.llm.request import (
     compute_digest,
     compute_draw,
 )
-from dubito.model_settings import ModelSettings, ReplyPart, uses_provider_address
+from dubito.llm.settings import uses_provider_address
+from dubito.model_settings import ModelSettings, ReplyPart
 from dubito.store.model_log import Decision
 
 if TYPE_CHECKING:
@@ -317,7 +319,7 @@ class Conversation:
         try:
             reply = self._asks.ask(Attempt(request, self._draw(place), place))
             self.digests[-1][1] = reply.digest
-            self._counts.check(request.body, reply)
+            self._counts.check(request, reply)
             read = self._with_token_probabilities(form.read(self._extract_object(reply, number)), form, reply)
             read = self._with_drawn_answers(read)
             _refuse_illegal(read.given, form, self._accept, reply)

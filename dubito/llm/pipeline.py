@@ -23,9 +23,11 @@ from dubito.llm.client import Provider
 from dubito.llm.forecast import PastGames
 from dubito.llm.limiter import AccountTraffic, RateLimiter, Timing
 from dubito.llm.prices import CostEstimator, Price, Tariff
-from dubito.llm.protocols import Exchange, build_request
+from dubito.llm.protocols import build_request
+from dubito.llm.protocols.wire import Exchange
 from dubito.llm.request import Asks, Attempt, Place, Reply, Request, Sends
 from dubito.llm.retry import Retry
+from dubito.llm.settings import build_account, has_limits_by_model, load_key
 from dubito.llm.stages import (
     CachedReplies,
     EarlierAttempts,
@@ -37,15 +39,7 @@ from dubito.llm.stages import (
 )
 from dubito.llm.warm_up import PromptPrefixes, WarmUp
 from dubito.llm.waves import Lane, Waves
-from dubito.model_settings import (
-    Account,
-    Api,
-    ModelSettings,
-    build_account,
-    embedded_kind,
-    has_limits_by_model,
-    load_key,
-)
+from dubito.model_settings import Account, Api, ModelSettings, embedded_kind
 from dubito.store.model_log import ModelLog
 from dubito.store.spend import Caps
 from dubito.store.wave_log import WaveLog

@@ -7,14 +7,15 @@ replies, or the model's answers cannot be read.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dubito.errors import one_line
 from dubito.game import Bool
 from dubito.llm.answers import Form, ModelAnswer
 from dubito.llm.context import cut_failure, is_count_unusual, is_cut_compared_with, prompt_size
 from dubito.llm.decide import join_advice, put_question
-from dubito.llm.protocols import Exchange, build_request
+from dubito.llm.protocols import build_request
+from dubito.llm.protocols.wire import Exchange
 from dubito.llm.request import AccountFault, Asks, Attempt, AttemptFailed, Place, Reply, Request, Suspended, TryFailed
 from dubito.model_settings import ModelSettings, setting_fields
 
@@ -47,26 +48,26 @@ class Preflight:
     settings: ModelSettings
     asks: Asks
     warn: Callable[[str], None] | None = None
-    _replies: list[tuple[Any, Reply]] = field(default_factory=list)  # replies with the bodies of their requests
+    _replies: list[tuple[Request, Reply]] = field(default_factory=list)  # replies with their requests
     _has_found_cut: bool = False
 
     def run(self, samples: Sequence["Sample"]) -> None:
         """Ask these questions, one per form of answer. Raises AccountFault."""
         for decision, sample in enumerate(samples):
             self._check(decision, sample)
-        longest_samples = max(self._replies, key=lambda pair: prompt_size(pair[0]), default=None)
-        if longest_samples is not None and not self._has_found_cut and is_count_unusual(*longest_samples):
-            self._compare_with_short_prompt(*longest_samples, samples[0], len(samples))
+        longest = max(self._replies, key=lambda pair: prompt_size(pair[0]), default=None)
+        if longest is not None and not self._has_found_cut and is_count_unusual(*longest):
+            self._compare_with_short_prompt(*longest, samples[0], len(samples))
 
-    def _compare_with_short_prompt(self, body: Any, reply: Reply, sample: "Sample", decision: int) -> None:
+    def _compare_with_short_prompt(self, request: Request, reply: Reply, sample: "Sample", decision: int) -> None:
         """Ask again with only the beginning of the rules, and compare the server's token counts."""
-        request = build_short_request(self.settings, sample)
+        short_request = build_short_request(self.settings, sample)
         try:
-            short = self.asks.ask(Attempt(request, "preflight", self._place(decision)))
+            short = self.asks.ask(Attempt(short_request, "preflight", self._place(decision)))
         # Only the token count matters here, not the answer.
         except (AttemptFailed, Suspended):
             return
-        if is_cut_compared_with(body, reply, request.body, short):
+        if is_cut_compared_with(request, reply, short_request, short):
             self._stop_or_warn(cut_failure(reply))
 
     def _check(self, decision: int, sample: "Sample") -> None:
@@ -132,7 +133,7 @@ class Preflight:
 
     def ask(self, attempt: Attempt) -> Reply:
         reply = self.asks.ask(attempt)
-        self._replies.append((attempt.request.body, reply))
+        self._replies.append((attempt.request, reply))
         return reply
 
     def _build_fault(self, error: AttemptFailed) -> AccountFault:

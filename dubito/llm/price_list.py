@@ -20,7 +20,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.files import CheckedModel, read_yaml
 from dubito.llm.prices import Price, Terms, has_long_ttl
-from dubito.llm.protocols import STANDARD_MODES, service_modes
+from dubito.llm.protocols.wire import STANDARD_MODES, service_modes
 from dubito.model_settings import HOUSE, embedded_kind
 
 _FILE: Final = Path(__file__).with_name("prices.yaml")

@@ -11,7 +11,7 @@ from math import ceil
 from threading import Lock
 from typing import Any, Final
 
-from dubito.llm.protocols import STANDARD_MODES, service_modes
+from dubito.llm.protocols.wire import STANDARD_MODES, service_modes
 from dubito.llm.request import PLAIN, Charges, Request, Usage
 from dubito.model_settings import nested_items
 from dubito.store.spend import PICO, Spend, dollars

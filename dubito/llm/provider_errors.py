@@ -15,7 +15,8 @@ from urllib.request import getproxies, proxy_bypass
 from dubito.errors import one_line
 from dubito.llm.known_errors import NAMED_PARAMETER, UNKNOWN_MODEL, KnownError
 from dubito.llm.limiter import format_duration
-from dubito.llm.protocols import detect_protocol
+from dubito.llm.protocols import detect_protocol, find_protocol
+from dubito.llm.protocols.wire import WireFormat
 from dubito.llm.redaction import Redaction
 from dubito.llm.request import AccountFault, Attempt, NonReply, NonReplyKind, ProtocolName, RawReply, Reply, TryFailed
 from dubito.llm.verdicts import Verdict, error_text, extract_sentence, judge_error, judge_error_in_body
@@ -31,23 +32,6 @@ _NON_REPLIES: Final[Mapping[NonReplyKind, str]] = {
     "text": "text that is not JSON",
     "unreadable": "truncated or unreadable JSON",
     "json": "JSON that is not a {}",
-}
-_API_NAMES: Final[Mapping[ProtocolName, str]] = {
-    "responses": "the Responses API",
-    "chat": "Chat Completions",
-    "messages": "the Messages API",
-    "decisions": "the Decisions API",
-}
-_REPLY_NAMES: Final[Mapping[ProtocolName, str]] = {
-    "responses": "Responses API response",
-    "chat": "chat completion",
-    "messages": "Messages API message",
-    "decisions": "Decisions API answer",
-}
-_PATHS: Final[Mapping[ProtocolName, str]] = {
-    "responses": "/responses",
-    "chat": "/chat/completions",
-    "messages": "/v1/messages",
 }
 # Fields of a body that are not added by the player's `parameters`.
 _FIXED_FIELDS: Final = frozenset(
@@ -66,6 +50,7 @@ class ErrorReader:
 
     def __init__(self, account: Account, address: str, redaction: Redaction) -> None:
         self._account, self._address, self._redaction = account, address, redaction
+        self._wire = find_protocol(account.api)
 
     def read_connection_error(self, error: Exception, deadline: float, attempt: Attempt, *, is_late: bool) -> TryFailed:
         """Read the error of a call without an answer.
@@ -138,7 +123,7 @@ class ErrorReader:
         spoken = detect_protocol(received.raw) if body.kind == "json" and not attempt.place.is_in_game else None
         if spoken is not None:
             fields = setting_fields("api", attempt.place.player, spoken)
-            problem = f"{self._address} answers in {_API_NAMES[spoken]}, but {_describe_api(attempt)}"
+            problem = f"{self._address} answers in {find_protocol(spoken).label}, but {self._describe_api(attempt)}"
             return AccountFault(problem, hint="set {setting}", **fields)
         problem = f"{describe_non_reply(body.kind, attempt.request.protocol)} with status {received.status}"
         return TryFailed("server", problem, billed=body.generated is True, quote=self._quote(received.raw))
@@ -153,20 +138,23 @@ class ErrorReader:
         fields = setting_fields(setting, attempt.place.player, value)
         return AccountFault(f"{self._account} {problem}", quote=quote, hint=hint, **fields)
 
+    def _describe_api(self, attempt: Attempt) -> str:
+        return f"{one_line(attempt.place.player)} uses {self._wire.label}"
+
     def _read_unknown_path(self, status: int, quote: str, attempt: Attempt) -> AccountFault:
         """Read the error for a path that the server does not support, perhaps because it uses another protocol."""
         protocol = attempt.request.protocol
         other: Api = "responses" if protocol == "chat" else "chat"
         path = urlsplit(self._address).path.strip("/")
-        hint = f"{_describe_api(attempt)}: set {{setting}}, or correct `base_url`"
+        uses = self._describe_api(attempt)
+        hint = f"{uses}: set {{setting}}, or correct `base_url`"
         fields = setting_fields("api", attempt.place.player, other)
-        if protocol == "messages" and path.endswith("v1"):
+        has_version = self._wire.path.startswith("/v1")
+        if has_version and path.endswith("v1"):
             hint, fields = "remove /v1 from the end of {setting}", setting_fields("base_url", attempt.place.player)
-        elif protocol != "messages" and not path:
-            hint = (
-                f"most servers need /v1 at the end of `base_url`; otherwise, set {{setting}}: {_describe_api(attempt)}"
-            )
-        problem = f"{self._account} has no {_PATHS[protocol]} (status {status})"
+        elif not has_version and not path:
+            hint = f"most servers need /v1 at the end of `base_url`; otherwise, set {{setting}}: {uses}"
+        problem = f"{self._account} has no {self._wire.path} (status {status})"
         return AccountFault(problem, quote=quote, hint=hint, **fields)
 
     def _read_verdict(self, verdict: Verdict, status: str, text: str, attempt: Attempt) -> TryFailed | AccountFault:
@@ -184,7 +172,7 @@ class ErrorReader:
             case "path":
                 if _names_model(text, attempt):
                     return self._explain(UNKNOWN_MODEL, status, quote, attempt)
-                if attempt.request.protocol in _PATHS:
+                if self._wire.writes_text:
                     return self._read_unknown_path(verdict.status, quote, attempt)
         if known is not None and known.setting == "system":
             return self._explain(known, status, quote, attempt)
@@ -193,7 +181,7 @@ class ErrorReader:
             return TryFailed("rejected", f"a re-ask was rejected ({status})", quote=quote)
         if known is not None and known.meaning != "path":
             return self._explain(known, status, quote, attempt)
-        if verdict.status in NAMED_PARAMETER.statuses and (name := _find_parameter(text, attempt)):
+        if verdict.status in NAMED_PARAMETER.statuses and (name := _find_parameter(text, attempt, self._wire)):
             problem = f"{NAMED_PARAMETER.problem} ({status})"
             return self.blame(attempt, f"{NAMED_PARAMETER.setting}.{name}", problem, quote)
         problem = f"{self._account} {_REFUSALS.get(verdict.status, 'rejected the request')} ({status})"
@@ -217,7 +205,7 @@ class ErrorReader:
 
 
 def describe_non_reply(kind: NonReplyKind, protocol: ProtocolName) -> str:
-    return _NON_REPLIES[kind].format(_REPLY_NAMES[protocol])
+    return _NON_REPLIES[kind].format(find_protocol(protocol).reply_label)
 
 
 def error_in_reply(errors: ErrorReader, reply: Reply, attempt: Attempt, cost: Spend) -> TryFailed | AccountFault | None:
@@ -228,10 +216,6 @@ def error_in_reply(errors: ErrorReader, reply: Reply, attempt: Attempt, cost: Sp
     is_billed = reply.usage is not None or (isinstance(failed, TryFailed) and failed.billed)
     failed.spent = cost if is_billed else Spend(calls=1)
     return failed
-
-
-def _describe_api(attempt: Attempt) -> str:
-    return f"{one_line(attempt.place.player)} uses {_API_NAMES[attempt.request.protocol]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,9 +252,9 @@ def _cause(error: BaseException | None, kind: type[E]) -> E | None:
     return error
 
 
-def _find_parameter(text: str, attempt: Attempt) -> str | None:
+def _find_parameter(text: str, attempt: Attempt, wire: type[WireFormat]) -> str | None:
     """Return the field of the player's `parameters` that a server's words name."""
-    added = sorted(set(attempt.request.body) - _FIXED_FIELDS, key=len, reverse=True)
+    added = sorted(set(attempt.request.body) - _FIXED_FIELDS - {*wire.own_fields}, key=len, reverse=True)
     return next((name for name in added if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)), None)
 
 

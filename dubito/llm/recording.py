@@ -14,7 +14,7 @@ from typing import Any, AnyStr, Final, cast
 
 from dubito.errors import RunStopped, one_line
 from dubito.llm.cache import CacheEntry
-from dubito.llm.protocols import read_recorded_reply
+from dubito.llm.protocols import conversation, read_recorded_reply
 from dubito.llm.request import CAUSES, Attempt, AttemptFailed, Cause, Place, Reply
 from dubito.store.model_log import Decision, ModelLog, RecordedAttempt, describe_answer
 from dubito.store.spend import TOKENS
@@ -193,11 +193,8 @@ class ReplayRecording:
 
 
 def _question(attempt: Attempt) -> str:
-    messages = attempt.request.body.get("messages") or attempt.request.body.get("input") or [{}]
-    content = messages[-1].get("content", "")
-    # In a list of blocks, the last one is the question.
-    text = content[-1].get("text", "") if isinstance(content, list) else content
-    return str(text).rpartition("===")[2].strip()
+    said = conversation(attempt.request)
+    return said[-1][1].rpartition("===")[2].strip() if said else ""
 
 
 def _kind(part: str) -> str:

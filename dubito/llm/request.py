@@ -22,11 +22,12 @@ from hashlib import sha256
 from typing import Any, Final, Literal, Protocol, get_args
 
 from dubito.errors import DubitoError, RunStopped
+from dubito.model_settings import Api
 from dubito.store.model_log import RawReply as RawReply
 from dubito.store.spend import Spend
 
 # A request is answered by a server with one of the APIs, or by a program that the run started.
-ProtocolName = Literal["responses", "chat", "messages", "decisions", "program"]
+ProtocolName = Literal[Api, "program"]
 # `invalid`: the server rejected the model's output with an error.
 Finish = Literal["stop", "length", "refusal", "invalid", "other"]
 ReplyOrigin = Literal["live", "cache", "tape"]

@@ -14,9 +14,10 @@ from dubito.llm.client import Provider
 from dubito.llm.limiter import Timing, check_stop
 from dubito.llm.prices import CostEstimator, describe_excess
 from dubito.llm.protocols import read_recorded_reply, read_reply
+from dubito.llm.protocols.events import READING
 from dubito.llm.provider_errors import ErrorReader, describe_non_reply, error_in_reply
 from dubito.llm.request import AccountFault, Asks, Attempt, AttemptFailed, Cause, RawReply, Reply, Sends, TryFailed
-from dubito.llm.streamed import READING, stream_to, text_callback
+from dubito.llm.streamed import stream_to, text_callback
 from dubito.model_settings import Account, ModelSettings
 from dubito.store.model_log import ModelLog, RecordedAttempt
 from dubito.store.spend import Spend

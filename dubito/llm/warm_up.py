@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dubito.llm.limiter import Timing, check_stop
+from dubito.llm.protocols import conversation
 from dubito.llm.request import Attempt, Reply, Request, Sends, compute_digest
 
 _CACHED_SECONDS: Final = 300.0  # seconds for which all providers keep an unused prefix
@@ -74,5 +75,4 @@ class WarmUp:
 
 
 def prefix_digest(request: Request) -> str:
-    messages = request.body.get("input") or request.body.get("messages") or [None]
-    return compute_digest(repr([request.body.get("model"), request.body.get("system") or messages[0]]))
+    return compute_digest(repr([request.body.get("model"), conversation(request)[:1]]))

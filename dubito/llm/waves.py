@@ -20,7 +20,8 @@ from dubito.llm.budget import Budget
 from dubito.llm.client import NotFound, Provider
 from dubito.llm.limiter import Timing, backoff, format_duration
 from dubito.llm.prices import CostEstimator, Tariff
-from dubito.llm.protocols import as_mapping, parse_stored_request, read_reply
+from dubito.llm.protocols import parse_stored_request, read_reply
+from dubito.llm.protocols.wire import as_mapping
 from dubito.llm.request import (
     FINAL_FAILURES,
     AccountFault,

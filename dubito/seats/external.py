@@ -24,7 +24,8 @@ from dubito.game.table import Entrant, GameCode, Table, play_game
 from dubito.llm.decide import Decider, GameServices, Journal
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.llm.request import Attempt, RawReply, Reply
-from dubito.model_settings import ModelSettings, build_settings
+from dubito.llm.settings import build_settings
+from dubito.model_settings import ModelSettings
 from dubito.stats.tally import build_outcome
 from dubito.store.model_log import Decision
 

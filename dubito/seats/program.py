@@ -26,7 +26,7 @@ from dubito.files import CheckedModel
 from dubito.game import Ending, Game, Results
 from dubito.llm.protocols import read_reply
 from dubito.llm.request import Asks, Attempt, Place, RawReply, Reply, Request, compute_draw
-from dubito.model_settings import describe_invalid_setting
+from dubito.llm.settings import describe_invalid_setting
 from dubito.sandbox.consent import Permits, require_consent
 from dubito.sandbox.process import MAX_LINE_BYTES, Channel, Keeper, wait_for_line
 from dubito.sandbox.programs import (

@@ -32,7 +32,7 @@ from dubito.game.words import (
     to_third_person,
 )
 from dubito.llm.answers import extract_reasoning
-from dubito.llm.protocols import parse_stored_request, read_recorded_reply
+from dubito.llm.protocols import conversation, find_protocol, parse_stored_request, read_recorded_reply
 from dubito.llm.questions import parse_odds
 from dubito.llm.request import ProtocolName, replace_surrogates
 from dubito.show.person import seat_of_guest
@@ -383,14 +383,14 @@ class ModelDecisions:
     def _exchange(self, request: str, raw: str | None, texts: Texts) -> dict[str, Any]:
         """Return a request (shared system text and parameters, conversation) and its reply."""
         kept = parse_stored_request(request)
-        protocol, body = kept.protocol, kept.body
-        said = conversation(body)
-        rest = {key: value for key, value in body.items() if key not in ("system", "messages", "input")}
+        said = conversation(kept)
+        fields = () if kept.protocol == "program" else find_protocol(kept.protocol).message_fields
+        rest = {key: value for key, value in kept.body.items() if key not in fields}
         return {
             "system": [self.shared.add(text) for role, text in said if role in ("system", "developer")],
             "said": [[role, texts.add(text)] for role, text in said if role not in ("system", "developer")],
             "rest": self.shared.add(json.dumps(rest, sort_keys=True)),
-            **self._reply(protocol, raw, texts),
+            **self._reply(kept.protocol, raw, texts),
         }
 
     def _reply(self, protocol: ProtocolName, raw: str | None, texts: Texts) -> dict[str, Any]:
@@ -438,19 +438,3 @@ def _set_links(decisions: Iterable[dict[str, Any]]) -> None:
     for one in decisions:
         seat = f"-{one['seat']}" if by_result[one["turn"], one["node"]] > 1 else ""
         one["link"] = f"turn-{one['turn']}-{one['node']}{seat}"
-
-
-def conversation(body: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the messages in a request body of any API with their roles, starting with the system message."""
-    said = body.get("messages") or body.get("input") or []
-    messages = [message for message in said if isinstance(message, dict)] if isinstance(said, list) else []
-    system = [("system", _text(body["system"]))] if "system" in body else []
-    return system + [(str(message.get("role")), _text(message.get("content"))) for message in messages]
-
-
-def _text(content: Any) -> str:
-    """Return the text of a message that is a string or a list of blocks."""
-    if isinstance(content, str):
-        return content
-    blocks: Iterable[Any] = content if isinstance(content, list) else []
-    return "".join(str(block.get("text", "")) for block in blocks if isinstance(block, dict))

@@ -30,7 +30,8 @@ from dubito.llm.cache import CacheEntry, ReplyCache
 from dubito.llm.prompts import load_prompt
 from dubito.llm.recording import differing_parts, find_nearest
 from dubito.llm.request import RawReply, Request, canonical_json
-from dubito.model_settings import ModelSettings, build_account
+from dubito.llm.settings import build_account
+from dubito.model_settings import ModelSettings
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from dubito.workshop.recordings import RecordedPosition, parse_position, read_folder, write_files

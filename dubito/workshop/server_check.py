@@ -22,12 +22,14 @@ from dubito.llm.decide import put_question
 from dubito.llm.logprobs import read_yes_probability
 from dubito.llm.preflight import build_short_request
 from dubito.llm.prompts import Prompt, Sample
-from dubito.llm.protocols import Exchange, as_mapping, as_objects, build_request, read_reply
+from dubito.llm.protocols import build_request, find_protocol, read_reply
+from dubito.llm.protocols.wire import Exchange, as_mapping, as_objects
 from dubito.llm.provider_errors import error_in_reply
 from dubito.llm.request import AccountFault, Attempt, AttemptFailed, Place, Reply, Request, TryFailed, parse_json
+from dubito.llm.settings import build_account, load_key
 from dubito.llm.streamed import stream_to
 from dubito.llm.threads import map_in_threads
-from dubito.model_settings import ModelSettings, build_account, embedded_kind, load_key
+from dubito.model_settings import ModelSettings, embedded_kind
 from dubito.store.spend import Spend
 
 Status = Literal["ok", "note", "failed"]
@@ -83,7 +85,7 @@ def open_provider(name: str, settings: ModelSettings, game: Game, tell: Callable
 
 def list_models(name: str, settings: ModelSettings, game: Game, tell: Callable[[str], None]) -> list[str]:
     """Return the names of the models that the server lists. Raises AccountFault if it lists none."""
-    path = "/v1/models" if settings.api == "messages" else "/models"
+    path = find_protocol(settings.api).models_path
     request = Request(settings.api, path, {"model": settings.model})
     attempt = Attempt(request, "check", Place(name, -1, -1, 0, 0, 0, "check"))
     with open_provider(name, settings, game, tell) as provider:
@@ -103,7 +105,7 @@ class ServerCheck:
         self, name: str, settings: ModelSettings, prompt: Prompt, game: Game, tell: Callable[[str], None]
     ) -> None:
         self._name, self.settings, self._prompt, self._game, self._tell = name, settings, prompt, game, tell
-        self._numbers, self._replies = count(), list[tuple[Any, Reply]]()
+        self._numbers, self._replies = count(), list[tuple[Request, Reply]]()
         self._findings = list[Finding]()
 
     def run(self) -> ServerReport:
@@ -117,7 +119,7 @@ class ServerCheck:
             self._check("whole prompt", lambda: self._check_whole_prompt(sample))
             self._check("output limit", self._check_output_limit)
             self._check("streaming", self._check_streaming)
-            if self.settings.api == "chat":
+            if "belief" in find_protocol(self.settings.api).own_settings:
                 self._check("log-probabilities", self._check_logprobs)
             self._check("parallel calls", self._check_parallel_calls)
             self._check("errors", self._check_errors)
@@ -170,7 +172,7 @@ class ServerCheck:
         failed = error_in_reply(self._provider.errors, reply, attempt, Spend(calls=1))
         if failed is not None:
             raise failed
-        self._replies.append((attempt.request.body, reply))
+        self._replies.append((attempt.request, reply))
         return reply
 
     def _send(self, request: Request) -> Reply:
@@ -230,28 +232,28 @@ class ServerCheck:
         return "note", f"the reply does not repeat a word of the system message: {_quote(reply)}", ""
 
     def _check_token_counts(self) -> tuple[Status, str, str]:
-        body, reply = self._longest
+        request, reply = self._longest
         if reply.usage is None:
             return "note", "none are reported, so each call counts at its highest possible price", ""
-        counted = f"{reply.usage.input:,} tokens for a prompt of {prompt_size(body):,} characters"
-        if is_count_unusual(body, reply) or reply.usage.input * MAX_PER_TOKEN < prompt_size(body):
+        counted = f"{reply.usage.input:,} tokens for a prompt of {prompt_size(request):,} characters"
+        if is_count_unusual(request, reply) or reply.usage.input * MAX_PER_TOKEN < prompt_size(request):
             return "note", f"unusual: {counted}", "check the counts before you trust `budget`"
         return "ok", counted, ""
 
     def _check_whole_prompt(self, sample: Sample) -> tuple[Status, str, str]:
         """Compare the counts of a long and a short prompt, as the preflight does."""
-        body, reply = self._longest
-        request = build_short_request(self.settings, sample)
-        short = self._send(request)
+        request, reply = self._longest
+        short_request = build_short_request(self.settings, sample)
+        short = self._send(short_request)
         if reply.usage is None or short.usage is None:
             return "note", "unknown without token counts", ""
-        if is_cut_compared_with(body, reply, request.body, short):
+        if is_cut_compared_with(request, reply, short_request, short):
             return "failed", f"prompts are cut at about {reply.usage.input:,} tokens", CONTEXT_HINT
         return "ok", f"{reply.usage.input:,} tokens, and {short.usage.input:,} for its beginning", ""
 
     @property
-    def _longest(self) -> tuple[Any, Reply]:
-        """The body of the longest prompt so far, with its reply."""
+    def _longest(self) -> tuple[Request, Reply]:
+        """The request with the longest prompt so far, with its reply."""
         return max(self._replies, key=lambda pair: prompt_size(pair[0]))
 
     def _check_output_limit(self) -> tuple[Status, str, str]:

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from dubito.game.find import find_game
 from dubito.llm.prompts import load_prompt, prompt_names
-from dubito.llm.protocols import Exchange, build_request
+from dubito.llm.protocols import build_request
+from dubito.llm.protocols.wire import Exchange
 from tests.cli.kit import REPO
 from tests.llm.kit import PROTOCOLS, settings
 from tests.prompts.kit import ARMS

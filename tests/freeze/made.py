@@ -20,7 +20,8 @@ from dubito.experiment.stored import open_recorded_run
 from dubito.games.dubito.facts import example_position
 from dubito.games.dubito.game import GAME
 from dubito.llm.prompts import load_prompt
-from dubito.llm.protocols import Exchange, build_request
+from dubito.llm.protocols import build_request
+from dubito.llm.protocols.wire import Exchange
 from dubito.model_settings import Api
 from dubito.player import NODES
 from tests.cli.kit import REPO

@@ -15,7 +15,8 @@ from dubito.llm.decide import Decider, Journal
 from dubito.llm.limiter import Timing
 from dubito.llm.pipeline import Pipeline, PipelineOptions
 from dubito.llm.request import Place
-from dubito.model_settings import Api, check_settings
+from dubito.llm.settings import check_settings
+from dubito.model_settings import Api
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from dubito.store.spend import Caps

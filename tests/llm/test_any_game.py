@@ -28,7 +28,8 @@ from dubito.llm.price_list import find_price
 from dubito.llm.prompts import Prompt, load_prompt, prompt_names
 from dubito.llm.recording import ReplayRecording
 from dubito.llm.request import AttemptFailed
-from dubito.model_settings import ModelSettings, build_settings
+from dubito.llm.settings import build_settings
+from dubito.model_settings import ModelSettings
 from dubito.store.model_log import Decision, ModelLog
 from dubito.store.run_db import RunDb
 from tests.games.kit import changed_game

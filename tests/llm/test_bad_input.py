@@ -8,7 +8,7 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.house.server import House
-from dubito.model_settings import check_settings
+from dubito.llm.settings import check_settings
 from tests.cli.kit import Result as Ended
 from tests.cli.kit import Shell
 from tests.experiment.kit import experiment

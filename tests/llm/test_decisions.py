@@ -21,7 +21,8 @@ from dubito.llm.answers import ModelAnswer, build_form, read_answer, with_odds
 from dubito.llm.decide import sample_answer
 from dubito.llm.pipeline import build_probe
 from dubito.llm.prompts import load_prompt
-from dubito.llm.protocols import Exchange, build_request, read_reply
+from dubito.llm.protocols import build_request, read_reply
+from dubito.llm.protocols.wire import Exchange
 from dubito.llm.questions import QuestionForm, build_question_form, check_askable, parse_odds
 from dubito.llm.request import AttemptFailed, RawReply
 from dubito.store.model_log import ModelLog

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from dubito.llm.request import Place, compute_draw
-from dubito.model_settings import Account, build_account, is_on_this_machine
+from dubito.llm.settings import build_account
+from dubito.model_settings import Account, is_on_this_machine
 from tests.llm.kit import PLACE, settings
 
 DRAW = compute_draw(0, PLACE, 0)

@@ -4,7 +4,8 @@ import pytest
 
 from dubito.errors import UsageError, format_error
 from dubito.llm.request import AccountFault
-from dubito.model_settings import check_settings, setting_fields
+from dubito.llm.settings import check_settings
+from dubito.model_settings import setting_fields
 
 QUOTE = "the 5 of hearts is held by seat 2"
 

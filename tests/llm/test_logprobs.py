@@ -10,6 +10,7 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.llm.logprobs import read_yes_probability
+from dubito.llm.protocols.chat import ChatEvents
 from dubito.llm.redaction import Redaction
 from dubito.llm.streamed import StreamedReply
 from tests.cli.kit import Shell
@@ -160,6 +161,6 @@ def test_streamed_log_probabilities_add_up() -> None:
     ]  # fmt: skip
     chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop", "logprobs": None}]})
     events = [f"data: {json.dumps(chunk)}\n\n".encode() for chunk in chunks]
-    whole = StreamedReply("chat", lambda text: None, Redaction("sk-0123456789")).read(events)
+    whole = StreamedReply(ChatEvents(), lambda text: None, Redaction("sk-0123456789")).read(events)
     assert whole is not None
     assert read_yes_probability(whole.decode(), "answer") == 1.0

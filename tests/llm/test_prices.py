@@ -28,7 +28,8 @@ from dubito.llm.price_list import (
 )
 from dubito.llm.prices import Price, PricingOptions, Tariff, Terms
 from dubito.llm.request import Charges, Usage
-from dubito.model_settings import HOUSE, build_account
+from dubito.llm.settings import build_account
+from dubito.model_settings import HOUSE
 from dubito.store.spend import PICO, Spend, dollars
 from tests.llm.kit import PROTOCOLS, ask, settings
 

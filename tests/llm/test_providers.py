@@ -11,7 +11,8 @@ import pytest
 from dubito.games.dubito.game import GAME
 from dubito.llm.answers import build_form
 from dubito.llm.client import Provider
-from dubito.llm.protocols import Exchange, build_request
+from dubito.llm.protocols import build_request
+from dubito.llm.protocols.wire import Exchange
 from dubito.llm.request import AccountFault, Attempt, RawReply, TryFailed, canonical_json
 from dubito.model_settings import Account, Api
 from tests.llm.kit import (

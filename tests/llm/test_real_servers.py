@@ -13,7 +13,7 @@ import pytest
 from dubito.llm.answers import find_last_object
 from dubito.llm.context import PromptCounts
 from dubito.llm.protocols import read_reply
-from dubito.llm.request import AttemptFailed, RawReply
+from dubito.llm.request import AttemptFailed, RawReply, Request
 from dubito.model_settings import Api
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
@@ -131,7 +131,8 @@ def test_token_counts_of_growing_prompts_reveal_a_cut(tokens: list[int], cut: bo
         usage = {"prompt_tokens": count, "completion_tokens": 1}
         reply = read_reply("chat", RawReply(200, json.dumps(reply_body("chat", usage=usage))))
         try:
-            counts.check({"messages": [{"role": "user", "content": "x" * (7000 + 1000 * place)}]}, reply)
+            body = {"messages": [{"role": "user", "content": "x" * (7000 + 1000 * place)}]}
+            counts.check(Request("chat", "/chat/completions", body), reply)
         except AttemptFailed as error:
             causes.add(error.cause)
     assert causes == ({"cut"} if cut else set())

@@ -6,7 +6,8 @@ import pytest
 
 from dubito.games.dubito.game import GAME
 from dubito.llm.answers import build_form
-from dubito.llm.protocols import Exchange, build_request
+from dubito.llm.protocols import build_request
+from dubito.llm.protocols.wire import Exchange
 from dubito.llm.request import Request
 from dubito.model_settings import Api
 from tests.llm.kit import PATH_OF, PROTOCOLS, settings

@@ -16,7 +16,9 @@ import pytest
 
 from dubito.house.server import House
 from dubito.llm.client import Provider
-from dubito.llm.protocols import Exchange, build_request, read_reply
+from dubito.llm.protocols import build_request, find_protocol, read_reply
+from dubito.llm.protocols.events import EventReader
+from dubito.llm.protocols.wire import Exchange
 from dubito.llm.redaction import Redaction
 from dubito.llm.request import AccountFault, Attempt, RawReply, TryFailed
 from dubito.llm.streamed import StreamedReply, stream_to
@@ -95,6 +97,12 @@ def in_pieces(body: bytes, size: int) -> Iterator[bytes]:
     yield from (body[at : at + size] for at in range(0, len(body), size))
 
 
+def event_reader(protocol: Api) -> EventReader:
+    reader = find_protocol(protocol).event_reader
+    assert reader is not None
+    return reader()
+
+
 def test_stream_gives_the_same_reply_however_it_is_split(subtests: pytest.Subtests) -> None:
     for protocol in PROTOCOLS:
         for end in ["\n", "\r\n", "\r"]:
@@ -102,7 +110,7 @@ def test_stream_gives_the_same_reply_however_it_is_split(subtests: pytest.Subtes
                 with subtests.test(protocol=protocol, end=end, size=size):
                     told: list[str] = []
                     pieces = in_pieces(written(protocol, EVENTS[protocol], end), size)
-                    body = StreamedReply(protocol, told.append, Redaction(KEY)).read(pieces)
+                    body = StreamedReply(event_reader(protocol), told.append, Redaction(KEY)).read(pieces)
                     assert body is not None
                     read = read_reply(protocol, replace(READ, raw=body.decode()))
                     assert (read.text, read.finish) == (REPLY, "stop")
@@ -121,7 +129,7 @@ def test_stream_gives_the_same_reply_however_it_is_split(subtests: pytest.Subtes
 def test_response_is_stored_byte_for_byte() -> None:
     odd = '{ "output" :[ ],"a": 1.50, "note": "\\u00e9 \\"response\\": {}" }'
     stream = f'data: {{"sequence_number":9, "type": "response.completed" , "response":{odd} }}\n\n'.encode()
-    assert StreamedReply("responses", lambda words: None, Redaction(KEY)).read([stream]) == odd.encode()
+    assert StreamedReply(event_reader("responses"), lambda words: None, Redaction(KEY)).read([stream]) == odd.encode()
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -130,7 +138,7 @@ def test_incomplete_or_invalid_stream_is_not_a_reply(protocol: Api) -> None:
     whole = written(protocol, EVENTS[protocol])
     for stream in (b"", whole[: len(whole) // 2], written(protocol, EVENTS[protocol][:-last]), b"data: {\n\n",
                    b"data: []\n\n", b'data: {"type": 5}\n\n', b"data: " + b"[" * 100_000 + b"\n\n"):  # fmt: skip
-        assert StreamedReply(protocol, lambda words: None, Redaction(KEY)).read([stream]) is None
+        assert StreamedReply(event_reader(protocol), lambda words: None, Redaction(KEY)).read([stream]) is None
 
 
 READ = RawReply(200, "")

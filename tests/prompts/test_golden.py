@@ -11,7 +11,8 @@ import pytest
 
 from dubito.games.dubito.facts import example_position, facts
 from dubito.llm.prompts import RenderedPrompt, load_prompt
-from dubito.llm.protocols import Exchange, build_request
+from dubito.llm.protocols import build_request
+from dubito.llm.protocols.wire import Exchange
 from dubito.llm.recording import common_length
 from dubito.model_settings import Api
 from tests.conftest import in_gate

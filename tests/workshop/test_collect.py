@@ -19,7 +19,8 @@ from dubito.games.dubito.game import GAME
 from dubito.llm.decide import Decider, Journal
 from dubito.llm.prompts import Prompt
 from dubito.llm.request import Attempt, AttemptFailed, Place, Reply
-from dubito.model_settings import ModelSettings, check_settings
+from dubito.llm.settings import check_settings
+from dubito.model_settings import ModelSettings
 from dubito.store.spend import Caps
 from dubito.workshop.recordings import (
     Origin,

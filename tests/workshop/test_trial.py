@@ -19,7 +19,7 @@ from dubito.games.dubito.bot import NODES
 from dubito.games.dubito.facts import example_position, facts
 from dubito.games.dubito.game import GAME
 from dubito.llm.request import AccountFault
-from dubito.model_settings import check_settings
+from dubito.llm.settings import check_settings
 from dubito.store.spend import Caps
 from dubito.workshop import trial as trials
 from dubito.workshop.recordings import RecordedPosition, read_folder, record_from_run, shipped_positions

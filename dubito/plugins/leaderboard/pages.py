@@ -14,7 +14,7 @@ from dubito.experiment.compare import compare_runs
 from dubito.experiment.experiment import PlayerSpec, describe_fake_models, kind_of_player, player_labels
 from dubito.experiment.resolve import model_settings
 from dubito.game import FALLBACK_OUTCOME, Results
-from dubito.model_settings import build_account
+from dubito.llm.settings import build_account
 from dubito.plugins.leaderboard.submissions import MIN_SAMPLE, Answerers, Submissions, VerifiedRun
 from dubito.report.games import GameChoice
 from dubito.report.run_tables import describe_significance, list_cautions

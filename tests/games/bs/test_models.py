@@ -23,7 +23,7 @@ from dubito.llm.answers import build_form
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decide import Decider, GameServices, Journal
 from dubito.llm.prompts import load_prompt
-from dubito.model_settings import build_settings
+from dubito.llm.settings import build_settings
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.experiment.kit import REPO

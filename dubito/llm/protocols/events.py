@@ -1,0 +1,65 @@
+"""Events of streamed replies: what is common to all protocols."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic_core import from_json
+
+READING: Final = "reading the prompt"
+_MAX_SHOWN: Final = 2_000  # maximum number of characters shown
+_MAX_PARSED: Final = 8_000  # maximum number of characters searched for the reasoning
+_MEMBER: Final = re.compile(r'\s*"((?:[^"\\]|\\.)*)"\s*:\s*')
+
+
+class EventReader:
+    """Collects a stream's events into the text so far and the final body."""
+
+    def __init__(self) -> None:
+        self.thoughts, self.text = "", ""
+        # The data of an event that is an error.
+        self.error: str | None = None
+
+    @property
+    def visible_text(self) -> str:
+        return "\n".join(filter(None, (self.thoughts, extract_reasoning(self.text))))[-_MAX_SHOWN:]
+
+    def add(self, data: str) -> None:
+        raise NotImplementedError
+
+    def finished_reply(self) -> Any:
+        raise NotImplementedError
+
+    def body(self) -> bytes | None:
+        if self.error is not None:
+            return self.error.encode()
+        reply = self.finished_reply()
+        text = reply if isinstance(reply, str) else json.dumps(reply, sort_keys=True, separators=(",", ":"))
+        return None if reply is None else text.encode()
+
+
+def update_known(whole: dict[str, Any], piece: Mapping[str, Any]) -> None:
+    """Merge a partial object into an object. A null does not replace a value."""
+    whole |= {key: value for key, value in piece.items() if value is not None or key not in whole}
+
+
+def extract_reasoning(text: str) -> str:
+    """Return the reasoning in an unfinished JSON reply."""
+    try:
+        reply = from_json(text[:_MAX_PARSED], allow_partial="trailing-strings")
+    except ValueError:
+        return ""
+    reasoning = reply.get("reasoning") if isinstance(reply, dict) else None
+    return reasoning if isinstance(reasoning, str) else ""
+
+
+def find_member(text: str, name: str) -> str:
+    """Return the source text of a member's value in a JSON object. Raises LookupError if it is missing."""
+    decode, start = json.JSONDecoder().raw_decode, text.index("{") + 1
+    while key := _MEMBER.match(text, start):
+        _, end = decode(text, key.end())
+        if key[1] == name:
+            return text[key.end() : end]
+        start = text.find(",", end) + 1 or len(text)
+    raise LookupError(name)

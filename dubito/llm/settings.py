@@ -1,0 +1,208 @@
+"""Check a model player's settings before anything starts, and find its account."""
+
+import os
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from pydantic import ValidationError
+
+from dubito.errors import UsageError, one_line, suggestion
+from dubito.files import CheckedModel, describe_problem
+from dubito.game import Game
+from dubito.llm.protocols import find_protocol, protocols
+from dubito.model_settings import (
+    ENVIRONMENT,
+    Account,
+    Api,
+    ModelSettings,
+    embedded_kind,
+    is_on_this_machine,
+    nested_items,
+)
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Long words of mixed characters look like a key, not like part of a variable's name.
+_KEY_PART: Final = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9]{16,}")
+_EXAMPLE_URL: Final = "http://127.0.0.1:8000/v1"
+_SECRET_WORDS: Final = ("key", "token", "secret", "password", "authorization", "credential")
+_TOKEN_COUNTS: Final = ("max_tokens", "max_output_tokens", "max_completion_tokens", "budget_tokens")
+_RESERVED_PARAMETERS: Final = (
+    *("model", "input", "messages", "system", "response_format", "store", "stream", "questions"),
+    # Set by max_output.
+    *("max_tokens", "max_output_tokens", "max_completion_tokens"),
+    # These would pay for several answers, although only one is read.
+    *("n", "best_of"),
+    # Set by belief.
+    *("logprobs", "top_logprobs"),
+)
+
+
+def build_settings(
+    cls: type[object], name: str, settings: Mapping[str, Any], game: Game | None = None
+) -> ModelSettings:
+    """Return a player's settings, with defaults from its class and the game. Raises UsageError."""
+    defaults: Mapping[str, Any] = getattr(cls, "defaults", {})
+    fallback = {"fallback": game.fallback} if game else {}
+    return check_settings(name, {**fallback, **defaults, **settings})
+
+
+def _refusal(name: str, setting: str, problem: str, hint: str = "") -> UsageError:
+    where = f"{one_line(name)}: {one_line(setting)}"
+    return UsageError(problem, hint=hint, setting=setting, player=name, where=where)
+
+
+def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
+    """Check a player's settings. The UsageError it raises names the player and the setting."""
+    try:
+        checked = ModelSettings.model_validate(dict(settings))
+    except ValidationError as invalid:
+        # Check unknown settings first, since a misspelt one may be why another is missing.
+        errors = sorted(invalid.errors(), key=lambda error: error["type"] != "extra_forbidden")
+        raise describe_invalid_setting(name, errors[0], ModelSettings) from None
+    _check_key_env(name, checked.api_key_env)
+    _check_parameters(name, checked.api, checked.parameters)
+    wire = find_protocol(checked.api)
+    if checked.wait and not wire.has_batches:
+        raise _refusal(name, "wait", f"{wire.label} has no batches", "remove it")
+    for key, default in (("response_format", "json_schema"), ("output_limit", None), ("belief", None)):
+        if key not in wire.own_settings and getattr(checked, key) != default:
+            apis = " and ".join(f"`api: {api}`" for api, other in protocols().items() if key in other.own_settings)
+            raise _refusal(name, key, f"only {apis} has this setting", "remove it")
+    if checked.base_url == ENVIRONMENT:
+        checked = checked.model_copy(update={"base_url": _address_from_environment(name, checked.api)})
+    if checked.base_url is not None and embedded_kind(checked.base_url) is None:
+        server = checked.base_url.strip()
+        checked = checked.model_copy(update={"base_url": server})
+        _check_url(name, server)
+        if checked.api_key_env is None and not is_on_this_machine(server) and not uses_provider_address(checked):
+            raise _refusal(
+                name,
+                "base_url",
+                "this server needs a separate key",
+                "name the variable with the key in `api_key_env` (--api-key-env); if the server needs no key, any "
+                "value will do",
+            )
+    return checked
+
+
+def describe_invalid_setting(name: str, error: "ErrorDetails", model: type[CheckedModel]) -> UsageError:
+    """Describe a Pydantic error in a player's settings. `model` is the class that declares them."""
+    setting = ".".join(map(str, error["loc"]))
+    if error["type"] == "extra_forbidden":
+        if model is not ModelSettings and setting in ModelSettings.model_fields:
+            return _refusal(name, setting, "is a setting of model players", "remove it")
+        hint = suggestion(setting, ["bot", "name", *model.model_fields])
+        return UsageError(f"{one_line(name)}: unknown setting '{one_line(setting)}': {hint}")
+    return _refusal(name, setting, "is needed" if error["type"] == "missing" else describe_problem(error))
+
+
+def _check_key_env(name: str, variable: str | None) -> None:
+    """Refuse anything but a variable's name.
+
+    The message does not repeat the value, since it could be the key.
+    """
+    if variable is None:
+        return
+    if not _VARIABLE.fullmatch(variable) or any(map(_KEY_PART.fullmatch, variable.split("_"))):
+        raise _refusal(
+            name,
+            "api_key_env",
+            "must be the name of an environment variable, such as OPENAI_API_KEY; this is not one, or looks like a key",
+            "a key belongs in the variable, never in a config",
+        )
+
+
+def _address_from_environment(name: str, api: Api) -> str:
+    variable = find_protocol(api).address_variable
+    address = os.environ.get(variable, "").strip()
+    if not address:
+        raise _refusal(name, "base_url", f"the value is `env`, but the environment variable {variable} is not set")
+    return address
+
+
+def ignored_address_variable(settings: ModelSettings) -> str | None:
+    """Return the environment variable with a server address that the player ignores, if there is one."""
+    wire = find_protocol(settings.api)
+    value = os.environ.get(wire.address_variable, "").strip().rstrip("/")
+    return wire.address_variable if wire.uses_provider(settings) and value not in ("", wire.address) else None
+
+
+def _check_parameters(name: str, api: Api, parameters: Mapping[str, Any]) -> None:
+    for key in parameters:
+        if key in (*_RESERVED_PARAMETERS, *find_protocol(api).own_fields):
+            raise _refusal(name, f"parameters.{key}", "Dubito sets this itself", "remove it")
+    if parameters.get("background"):
+        raise _refusal(
+            name,
+            "parameters.background",
+            "Dubito does not fetch background responses",
+            "remove it, or set `wait: batch`",
+        )
+    if "text" in parameters:
+        _check_text(name, api, parameters["text"])
+    for key in (str(key) for key, _ in nested_items(parameters)):
+        if key not in _TOKEN_COUNTS and any(word in key.lower() for word in _SECRET_WORDS) and "cache" not in key:
+            raise _refusal(name, f"parameters.{key}", "credentials belong in an environment variable")
+
+
+def _check_text(name: str, api: Api, text: Any) -> None:
+    """Check the parameter `text`, which can set any property of the response's text except its format."""
+    if api != "responses":
+        hint = "set `verbosity` without `text`" if api == "chat" else "remove it"
+        raise _refusal(name, "parameters.text", "only `api: responses` has this parameter", hint)
+    if not isinstance(text, dict):
+        raise _refusal(name, "parameters.text", "must be a mapping, such as {verbosity: low}")
+    if "format" in text:
+        raise _refusal(name, "parameters.text.format", "Dubito sets this itself", "remove it")
+
+
+def _check_url(name: str, url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        raise _refusal(name, "base_url", f"not an address such as {_EXAMPLE_URL}") from None
+    if parts.username or parts.password or any(word in parts.query.lower() for word in _SECRET_WORDS):
+        hint = "put the key in the variable that `api_key_env` names"
+        raise _refusal(name, "base_url", "must not contain credentials", hint)
+    is_web_address = parts.scheme in ("http", "https") and parts.hostname and not parts.fragment
+    if not is_web_address or not url.isprintable() or " " in url:
+        raise _refusal(name, "base_url", f"{one_line(url, 80)!r} is not an address such as {_EXAMPLE_URL}")
+
+
+def build_account(settings: ModelSettings) -> Account:
+    wire, key_env = find_protocol(settings.api), settings.api_key_env
+    server = settings.base_url or wire.address
+    if key_env is None and wire.uses_provider(settings):
+        key_env = wire.key_variable
+    return Account(settings.api, server.rstrip("/"), key_env)
+
+
+def uses_provider_address(settings: ModelSettings) -> bool:
+    return find_protocol(settings.api).uses_provider(settings)
+
+
+def has_limits_by_model(account: Account) -> bool:
+    return account.server == find_protocol(account.api).address
+
+
+def load_key(account: Account, name: str) -> str:
+    """Return the account's key from the environment, or a dummy key if none is needed. Raises UsageError."""
+    if account.key_env is None:
+        return "no-key-needed"
+    key = os.environ.get(account.key_env, "").strip()
+    if not key:
+        raise UsageError(
+            f"{one_line(name)} needs a key for {account.server}",
+            hint=f"set the environment variable {account.key_env}, or try it without a key using `base_url: house`",
+        )
+    if not (key.isascii() and key.isprintable()):
+        raise UsageError(
+            f"{one_line(name)}: the key in {account.key_env} contains characters that a header cannot contain"
+        )
+    return key
