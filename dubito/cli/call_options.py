@@ -17,7 +17,7 @@ from dubito.errors import RunStopped, UsageError, describe_signal, format_error,
 from dubito.experiment.call_options import CallOptions, call_options
 from dubito.experiment.config import SETTINGS, Config, parse_config
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.resolve import PROVIDERS
+from dubito.experiment.resolve import providers
 from dubito.experiment.servers import identify_weights
 from dubito.game import Game
 from dubito.game.find import find_bots
@@ -55,10 +55,10 @@ def limited_call_options(given: Mapping[str, Any]) -> CallOptions:
 def settings_of_model(model: str, given: Mapping[str, Any], game: Game) -> ModelSettings:
     """Return the settings of `provider:MODEL`, overridden by the flags; raises UsageError."""
     provider, colon, model_name = model.partition(":")
-    if not colon or provider not in PROVIDERS:
-        hint = f"write it like openai:MODEL; {suggestion(provider, PROVIDERS)}"
+    if not colon or provider not in providers():
+        hint = f"write it like openai:MODEL; {suggestion(provider, providers())}"
         raise UsageError(f"--model {one_line(model)!r} does not start with a provider", hint=hint)
-    entry = dict(PROVIDERS[provider])
+    entry = dict(providers()[provider])
     provider_bot: Any = find_bots(Path.cwd(), game.name).find(entry.pop("bot")).cls
     settings: dict[str, Any] = {"model": model_name, **provider_bot.defaults, **entry}
     settings |= {

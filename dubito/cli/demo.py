@@ -16,7 +16,7 @@ from dubito.experiment import run as runner
 from dubito.experiment.call_options import call_options
 from dubito.experiment.config import parse_config
 from dubito.experiment.model_players import check_models
-from dubito.experiment.resolve import PROVIDERS, resolve
+from dubito.experiment.resolve import providers, resolve
 from dubito.experiment.run import RunResult
 from dubito.experiment.saved_config import config_to_store
 from dubito.game import Game
@@ -77,7 +77,7 @@ def demo(output: Path | None, game: Game, local: bool, tables: bool) -> int:
 
 
 def _play_local(registry: Registry, here: Path, folder: Path, same_command: str, tables: bool) -> int:
-    if _LOCAL.partition(":")[0] not in PROVIDERS:
+    if _LOCAL.partition(":")[0] not in providers():
         raise UsageError("--local needs the `local` plugin, which is not in dubito/plugins")
     config = {**_config(registry), "games": 2, "contenders": []}
     bots = config.get("bots") or [bot.name for bot in registry.hand_written()]

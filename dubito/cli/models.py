@@ -15,9 +15,10 @@ from dubito.cli.output import note, note_if_slow, print_document, say, table
 from dubito.errors import UsageError, one_line
 from dubito.experiment.call_options import CallOptions
 from dubito.experiment.model_players import check_model_calls
-from dubito.experiment.resolve import PROVIDERS
+from dubito.experiment.resolve import providers
 from dubito.game import Game
 from dubito.llm.prompts import load_prompt
+from dubito.llm.protocols import find_protocol
 from dubito.report.documents import CheckedFeature, ServerObject
 from dubito.workshop.server_check import ServerCheck, ServerReport, config_entry, list_models
 
@@ -55,13 +56,13 @@ def check(model: str | None, prompt: str, game: Game, as_json: bool, **flags: An
     """
     model = model or _find_only_model(flags, game)
     settings = settings_of_model(model, flags, game).model_copy(update={"prompt": prompt})
-    if settings.api == "decisions":
-        raise UsageError("`dubito models check` needs an API whose replies are texts, not --api decisions")
+    if not find_protocol(settings.api).writes_text:
+        raise UsageError(f"`dubito models check` needs an API whose replies are texts, not --api {settings.api}")
     check_model_calls(model, settings, game, CallOptions(in_flight=1, cache=Path("cache"), offline=False))
     checks = ServerCheck(model, settings, load_prompt(prompt, Path.cwd(), game), game, note)
     with note_if_slow(f"for {settings.model}'s replies"):
         report = checks.run()
-    entry = config_entry(PROVIDERS[model.partition(":")[0]]["bot"], report.settings)
+    entry = config_entry(providers()[model.partition(":")[0]]["bot"], report.settings)
     if as_json:
         print_document(_describe_server(report, entry))
     else:
@@ -73,7 +74,7 @@ def _find_only_model(flags: Mapping[str, Any], game: Game) -> str:
     """Return the only model of the server at --base-url."""
     if flags["base_url"] is None:
         raise UsageError("give MODEL, such as openai:NAME, or --base-url")
-    provider = "anthropic" if flags["api"] == "messages" else "openai"
+    provider = find_protocol(flags["api"] or "responses").provider
     names = list_models(provider, settings_of_model(f"{provider}:any", flags, game), game, note)
     if len(names) != 1:
         listed = ", ".join(f"{provider}:{one_line(name, 80)}" for name in names[:_MAX_LISTED])

@@ -26,6 +26,7 @@ from dubito.experiment.stored import Run, open_recorded_run
 from dubito.game import PlayerKind
 from dubito.game.find import Registry
 from dubito.llm.prices import Price, PricingOptions
+from dubito.llm.protocols import find_protocol
 from dubito.model_settings import ModelSettings, is_house, is_on_this_machine
 from dubito.stats.rates import student_quantile
 from dubito.stats.relation import MIN_DEALS
@@ -225,8 +226,7 @@ def _estimate(
         return _estimate_total([value(total) for total in measured.totals], experiment.deals)
 
     calls, tokens_in = total(lambda t: t.attempts), total(lambda t: t.input)
-    # Decision models write no text.
-    thoughts = NOTHING if spec.settings.get("api") == "decisions" else measured.thoughts
+    thoughts = measured.thoughts if find_protocol(settings.api).writes_text else NOTHING
     by_thoughts = [total(lambda t, n=n: t.output + n * t.attempts) for n in thoughts]  # type: ignore[misc]
     tokens_out = Figure(by_thoughts[0].low, by_thoughts[1].typical, by_thoughts[2].high)
     money = None

@@ -8,7 +8,7 @@ from dubito.errors import UsageError, one_line, sort_by_similarity
 from dubito.experiment.call_options import NO_CAPS, CallOptions
 from dubito.experiment.config import Config
 from dubito.experiment.experiment import Experiment, PlayerSpec, kind_of_player
-from dubito.experiment.resolve import PROVIDERS, model_settings, model_specs, program_specs, round_up
+from dubito.experiment.resolve import model_settings, model_specs, program_specs, providers, round_up
 from dubito.experiment.servers import identify_weights
 from dubito.game import STATED, Bool, Game, Player
 from dubito.game.find import Registry
@@ -21,6 +21,7 @@ from dubito.llm.price_list import (
     price_to_fill_in,
 )
 from dubito.llm.prices import Price
+from dubito.llm.protocols import find_protocol, protocols
 from dubito.llm.settings import build_account, ignored_address_variable, load_key
 from dubito.model_settings import HOUSE, ModelSettings, embedded_kind, is_house, parse_faults
 from dubito.settings import Setting
@@ -35,11 +36,12 @@ def model_words(settings: ModelSettings) -> list[str]:
     kind = embedded_kind(server)
     if kind == HOUSE and server != HOUSE:  # the built-in server with faults is an address like any other
         kind = None
-    provider = kind or ("anthropic" if settings.api == "messages" else "openai")
+    provider = kind or find_protocol(settings.api).provider
     words = ["--model", f"{provider}:{settings.model}"]
-    implied = dict(PROVIDERS[provider])
+    implied = dict(providers()[provider])
     if not server or kind:  # the API of a server is always named
-        implied = {"api": "messages" if provider == "anthropic" else "responses", **implied}
+        usual = next(api for api, wire in protocols().items() if wire.bot == implied["bot"])
+        implied = {"api": usual, **implied}
     skipped = {"model", "prompt", "fallback", *(["base_url"] if provider == kind else [])}
     for key in (key for key in ModelSettings.model_fields if key not in skipped):
         value, described = getattr(settings, key), ModelSettings.model_fields[key]
@@ -88,7 +90,7 @@ def _check_model(spec: PlayerSpec, registry: Registry, options: CallOptions) -> 
 
 def _check_probabilities(name: str, settings: ModelSettings, prompt: "Prompt", game: Game) -> None:
     """Raise UsageError if `play` or `belief` needs probabilities that the answers do not contain."""
-    has_odds = settings.api == "decisions" or prompt.description.say == "odds"
+    has_odds = not find_protocol(settings.api).writes_text or prompt.description.say == "odds"
     if settings.play == "drawn" and settings.belief is None and not has_odds:
         raise UsageError(
             f"{one_line(name)}: play: drawn: its answers contain no probabilities to draw from",
@@ -110,7 +112,7 @@ def check_model_calls(name: str, settings: ModelSettings, game: Game, options: C
     if not options.offline:
         load_key(build_account(settings), name)
     check_house(name, settings, game)
-    if settings.api == "decisions":
+    if not find_protocol(settings.api).writes_text:
         from dubito.llm.questions import check_askable  # imported late, since few players use this API
 
         check_askable(name, game)

@@ -17,7 +17,7 @@ from dubito.experiment.stored import Run
 from dubito.game.streams import DealStreams
 from dubito.llm.prices import Tariff
 from dubito.llm.prompts import Prompt
-from dubito.llm.protocols import parse_stored_request, read_recorded_reply, read_reply
+from dubito.llm.protocols import find_protocol, parse_stored_request, read_recorded_reply, read_reply
 from dubito.llm.recording import Differs, RecordingEnded, ReplayRecording
 from dubito.llm.request import Place, RawReply, Reply, Request, compute_draw
 from dubito.llm.settings import build_account
@@ -242,7 +242,7 @@ class _Calls:
         reply = None if call.raw is None else read_reply(settings.api, RawReply(200, self._log.text(call.raw)))
         usage, worst = reply.usage if reply else None, call.tokens
         if self._run.db.read("SELECT 1 FROM texts WHERE digest = ?", (call.request,)):
-            tariff = Tariff(None, settings.max_output if settings.api != "decisions" else 0)
+            tariff = Tariff(None, settings.max_output if find_protocol(settings.api).writes_text else 0)
             worst = tariff.worst_cost(self._request(call.request)).tokens
         used = usage.input + usage.output if usage else worst
         expected: dict[str, tuple[object, set[Any]]] = {

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any, Final, cast
 from unicodedata import normalize
 
@@ -20,19 +21,23 @@ from dubito.game import Game, Player
 from dubito.game.find import Bot, Registry, source_of
 from dubito.game.speech import name_character
 from dubito.hooks import model_servers
-from dubito.llm.settings import build_settings
 from dubito.model_settings import ModelSettings
 from dubito.settings import Setting
 
-# The providers of the short form, and the settings each one implies.
-PROVIDERS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "openai": {"bot": "OpenAIBot"},
-    "anthropic": {"bot": "AnthropicBot"},
-    "house": {"bot": "OpenAIBot", "base_url": "house"},
-    **{name: {"bot": "OpenAIBot", "base_url": name, **one.settings} for name, one in model_servers().items()},
-}
 # A version after the @ of a model's name: 20250514, 001, q4_k_m.
 _VERSION: Final = re.compile(r"[\w.-]*\d[\w.-]*|default|latest")
+
+
+@cache
+def providers() -> Mapping[str, Mapping[str, Any]]:
+    """Return the providers of the short form, with the settings that each one implies."""
+    from dubito.llm.protocols import protocols  # imported late, since many runs have no models
+
+    return {
+        **{wire.provider: {"bot": wire.bot} for wire in protocols().values() if wire.bot},
+        "house": {"bot": "OpenAIBot", "base_url": "house"},
+        **{name: {"bot": "OpenAIBot", "base_url": name, **one.settings} for name, one in model_servers().items()},
+    }
 
 
 def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Experiment:
@@ -215,6 +220,8 @@ def parse_player(entry: PlayerEntry, registry: Registry, config: Config) -> Play
         raise UsageError(f"{one_line(name)}'s settings must be numbers, strings, booleans or lists of these") from None
     _check_complete(bot, name, settings)
     if bot.cls.is_model:
+        from dubito.llm.settings import build_settings  # imported late, since many runs have no models
+
         build_settings(bot.cls, name, settings)
     if bot.cls.is_program:
         from dubito.seats.program import check_program  # imported late, since few runs have programs
@@ -233,17 +240,18 @@ def _expand_short_form(entry: str, registry: Registry, server: Mapping[str, Any]
     neither a prompt nor a version.
     """
     provider, colon, model = entry.partition(":")
-    if not colon or provider not in PROVIDERS:
+    if not colon or provider not in providers():
         return {"bot": entry}
-    # Imported late, since only model players need it.
+    # Imported late, since only model players need them.
     from dubito.llm.prompts import describe_unknown_prompt, prompt_names
+    from dubito.llm.protocols import find_protocol
 
-    provided = PROVIDERS[provider]
+    provided = providers()[provider]
     server_settings = server
     if "base_url" in provided:
         server_settings = {key: value for key, value in server.items() if key not in ("base_url", "api", "api_key_env")}
     api = server_settings.get("api")
-    if api and "base_url" not in server_settings and (api == "messages") != (provider == "anthropic"):
+    if api and "base_url" not in server_settings and find_protocol(api).provider != provider:
         raise UsageError(
             f"{one_line(entry)}: {provider} does not support `api: {api}`", hint="set --base-url to a server that does"
         )
@@ -357,4 +365,6 @@ def recorded_specs(experiment: Experiment, registry: Registry) -> list[PlayerSpe
 
 
 def model_settings(spec: PlayerSpec, registry: Registry) -> ModelSettings:
+    from dubito.llm.settings import build_settings  # imported late, since many runs have no models
+
     return build_settings(registry.find(spec.bot).cls, spec.name, spec.settings, registry.game)

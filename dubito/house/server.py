@@ -34,7 +34,8 @@ from dubito.house.decisions import DecisionsWire
 from dubito.house.events import EVENTS
 from dubito.house.faults import Delivery, Faults
 from dubito.house.request import HouseRequest, Refusal, RefusalKind
-from dubito.house.wires import AnthropicWire, ChatWire, ResponsesWire, Wire, WireName
+from dubito.house.wires import AnthropicWire, ChatWire, ResponsesWire, Wire
+from dubito.model_settings import Api
 from dubito.serve import listen, plain_http
 
 TRANSPORT: Final = "transport"  # the key of the connection in a request's state
@@ -125,7 +126,7 @@ _PATHS: Final[Mapping[str, Wire]] = {
     "/v1/decisions": DecisionsWire(),
 }
 _EVENT_SEPARATOR: Final = b"\n\n"
-_BASES: Final[Mapping[WireName, str]] = {wire.name: wire.base for wire in _PATHS.values()}
+_BASES: Final[Mapping[Api, str]] = {wire.name: wire.base for wire in _PATHS.values()}
 
 
 class _Endpoints:
@@ -288,7 +289,7 @@ class House:
     def models(self) -> tuple[str, ...]:
         return tuple(self._core.policy.models)
 
-    def base_url(self, api: WireName) -> str:
+    def base_url(self, api: Api) -> str:
         return f"http://{_HOST}:{self.port}{_BASES[api]}"
 
     @property

@@ -24,8 +24,8 @@ from dubito.house.request import (
     section,
     tokens,
 )
+from dubito.model_settings import Api
 
-WireName = Literal["responses", "chat", "messages", "decisions"]
 # How a text ended: complete, at the limit, declined, or filtered.
 End = Literal["stop", "length", "refused", "filtered"]
 
@@ -87,7 +87,7 @@ class ModelOutput:
 class Wire(ABC):
     """One provider's protocol."""
 
-    name: ClassVar[WireName]
+    name: ClassVar[Api]
     base: ClassVar[str]  # the path in its SDK's base URL
     problems: ClassVar[Mapping[RefusalKind, Problem]]
     parameters: ClassVar[frozenset[str]]  # supported parameters of a request's body

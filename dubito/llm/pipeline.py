@@ -23,7 +23,7 @@ from dubito.llm.client import Provider
 from dubito.llm.forecast import PastGames
 from dubito.llm.limiter import AccountTraffic, RateLimiter, Timing
 from dubito.llm.prices import CostEstimator, Price, Tariff
-from dubito.llm.protocols import build_request
+from dubito.llm.protocols import build_request, find_protocol
 from dubito.llm.protocols.wire import Exchange
 from dubito.llm.request import Asks, Attempt, Place, Reply, Request, Sends
 from dubito.llm.retry import Retry
@@ -57,7 +57,7 @@ def build_probe(name: str, settings: ModelSettings) -> Attempt:
 
 
 def _probe_request(settings: ModelSettings) -> Request:
-    schema = _PROBE_QUESTIONS if settings.api == "decisions" else _PROBE_FORM.schema
+    schema = _PROBE_FORM.schema if find_protocol(settings.api).writes_text else _PROBE_QUESTIONS
     exchange = Exchange(_SYSTEM, _USER, schema)
     return build_request(settings, exchange, "dubito-preflight")
 
@@ -128,7 +128,7 @@ class Pipeline:
 
     def _build_retry(self, name: str, settings: ModelSettings, price: Price | None) -> Retry:
         account, budget, timing = build_account(settings), self.budget, self._options.timing
-        tariff = Tariff(price, settings.max_output if settings.api != "decisions" else 0)
+        tariff = Tariff(price, settings.max_output if find_protocol(settings.api).writes_text else 0)
         estimator = self._estimators[name] = CostEstimator(tariff, self._earlier_replies(name))
         provider, traffic = self._provider(account, name, settings.model), self._traffic(account, settings.model)
         prefixes, cap = self._get_prefixes(account), settings.retry_after_cap

@@ -34,6 +34,7 @@ from dubito.game.flaws import find_position_flaws
 from dubito.game.log import Position
 from dubito.game.packages import all_packages, find_package, own_folder, plugin_folders, roots
 from dubito.llm import answers
+from dubito.llm.protocols import find_protocol
 from dubito.llm.questions import ANSWER_FORMAT, QuestionForm, build_question_form
 from dubito.llm.templates import (
     DESCRIPTION,
@@ -240,7 +241,7 @@ class Prompt:
 
     def for_api(self, api: Api) -> "Prompt":
         """Return the prompt for this API. With the Decisions API, the questions are not part of the text."""
-        if api != "decisions":
+        if find_protocol(api).writes_text:
             return self
         other = copy(self)
         other._for_decisions, other._answer_format = True, ANSWER_FORMAT

@@ -16,7 +16,7 @@ from dubito.games.dubito.game import GAME
 from dubito.house.core import Call, Policy, house_policy
 from dubito.house.request import Opinion
 from dubito.house.server import House
-from dubito.house.wires import WireName
+from dubito.model_settings import Api
 
 
 class Answer(BaseModel):
@@ -35,7 +35,7 @@ FORMATS: Final[Mapping[str, Any]] = {
     },
     "messages": {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},
 }
-PROTOCOLS: Final[Sequence[WireName]] = ("responses", "chat", "messages")
+PROTOCOLS: Final[Sequence[Api]] = ("responses", "chat", "messages")
 SEEN: list[str] = []  # the prompts that the policy below received
 
 

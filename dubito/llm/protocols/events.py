@@ -23,7 +23,7 @@ class EventReader:
 
     @property
     def visible_text(self) -> str:
-        return "\n".join(filter(None, (self.thoughts, extract_reasoning(self.text))))[-_MAX_SHOWN:]
+        return "\n".join(filter(None, (self.thoughts, _extract_reasoning(self.text))))[-_MAX_SHOWN:]
 
     def add(self, data: str) -> None:
         raise NotImplementedError
@@ -44,7 +44,7 @@ def update_known(whole: dict[str, Any], piece: Mapping[str, Any]) -> None:
     whole |= {key: value for key, value in piece.items() if value is not None or key not in whole}
 
 
-def extract_reasoning(text: str) -> str:
+def _extract_reasoning(text: str) -> str:
     """Return the reasoning in an unfinished JSON reply."""
     try:
         reply = from_json(text[:_MAX_PARSED], allow_partial="trailing-strings")

@@ -23,7 +23,7 @@ from dubito.errors import UsageError, one_line
 from dubito.experiment.call_options import CallOptions
 from dubito.experiment.experiment import PlayerSpec, describe_fake_models, kind_of_player
 from dubito.experiment.model_players import check_model_calls
-from dubito.experiment.resolve import PROVIDERS
+from dubito.experiment.resolve import providers
 from dubito.game import Game, PlayerKind
 from dubito.game.find import find_bots
 from dubito.game.table import Entrant
@@ -165,7 +165,7 @@ def read_strategy(
     """Return the player of this name. Raises UsageError."""
     game = small.game
     provider, colon, model = name.partition(":")
-    if not colon or provider not in PROVIDERS:
+    if not colon or provider not in providers():
         bot = find_bots(Path.cwd(), game.name).find(name)
         if bot.cls.is_model:
             raise UsageError(f"{one_line(name)} needs a model; name one, as in openai:MODEL or house:MODEL")
