@@ -33,9 +33,11 @@ from dubito.llm.client import Provider
 from dubito.llm.limiter import Timing
 from dubito.llm.pipeline import Pipeline, PipelineOptions
 from dubito.llm.prompts import OWN_PROMPTS, Prompt, RenderedPrompt, SeatTexts, load_prompt
-from dubito.llm.protocols import Exchange, build_request, read_reply
+from dubito.llm.protocols import build_request, read_reply
+from dubito.llm.protocols.wire import Exchange
 from dubito.llm.request import Attempt, Place, RawReply
-from dubito.model_settings import Account, ModelSettings, build_account
+from dubito.llm.settings import build_account
+from dubito.model_settings import Account, ModelSettings
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from dubito.store.spend import Caps

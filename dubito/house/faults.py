@@ -39,8 +39,15 @@ def _change_text(change: Callable[[str], str]) -> ContentFault:
     return ContentFault(write=lambda text: ModelOutput(change(text)))
 
 
+_USAGE: Final = ("usage", "usageMetadata")  # fields with the token counts
+
+
 def _change_body(pack: Callable[[JsonBody, int], bytes]) -> ContentFault:
     return ContentFault(pack=pack, has_usage=False)
+
+
+def _with_bad_usage(body: JsonBody) -> JsonBody:
+    return {name: dict.fromkeys(value, -1) if name in _USAGE else value for name, value in body.items()}
 
 
 CONTENT_FAULTS: Final[Mapping[str, ContentFault]] = {
@@ -66,9 +73,9 @@ CONTENT_FAULTS: Final[Mapping[str, ContentFault]] = {
     "unknown_fields": ContentFault(pack=lambda body, size: canonical_bytes(_with_unknown(body))),
     "huge": ContentFault(pack=lambda body, size: canonical_bytes({**body, "padding": "x" * size})),
     "no_usage": _change_body(
-        lambda body, size: canonical_bytes({name: body[name] for name in body if name != "usage"})
+        lambda body, size: canonical_bytes({name: body[name] for name in body if name not in _USAGE})
     ),
-    "bad_usage": _change_body(lambda body, size: canonical_bytes({**body, "usage": dict.fromkeys(body["usage"], -1)})),
+    "bad_usage": _change_body(lambda body, size: canonical_bytes(_with_bad_usage(body))),
     "deep_body": _change_body(
         lambda body, size: canonical_bytes(body)[:-1] + b',"deep":' + b"[" * _DEEP_BODY + b"]" * _DEEP_BODY + b"}"
     ),

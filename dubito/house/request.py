@@ -14,6 +14,7 @@ from random import Random
 from typing import Any, Final, Literal, NoReturn
 
 from dubito.game import STATED
+from dubito.store.model_log import requested_model
 
 _DRAW_HEADER: Final = "x-dubito-draw"
 TRY_HEADER: Final = "x-dubito-try"
@@ -51,7 +52,9 @@ class HouseRequest:
         try:
             body = json.loads(self.raw.decode(), parse_constant=_refuse_constant)
             if isinstance(body, dict):
-                return body, self._digest(body)
+                # In Gemini's protocol, the path names the model.
+                model = requested_model(self.path, body)
+                return ({**body, "model": model} if model else body), self._digest(body)
         except (ValueError, RecursionError):
             pass
         return None, self._digest(self.raw.decode(errors="replace"))

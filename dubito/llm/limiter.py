@@ -259,7 +259,7 @@ class AccountTraffic:
             return f"paced at {rate:,.0f} requests/min {by}"
 
     def _get_health(self, attempt: Attempt) -> ModelHealth:
-        model = str(attempt.request.body.get("model"))
+        model = attempt.request.model
         return self._health.setdefault(model, ModelHealth(model))
 
     @contextmanager

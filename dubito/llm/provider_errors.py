@@ -191,7 +191,7 @@ class ErrorReader:
 
     def _explain(self, known: KnownError, status: str, quote: str, attempt: Attempt) -> AccountFault:
         """Return the fault that a row of the table describes, with its advice."""
-        model = one_line(str(attempt.request.body.get("model")), 80)
+        model = one_line(attempt.request.model, 80)
         problem = f"{known.problem.replace('{model!r}', repr(model))} ({status})"
         if not known.setting:
             return AccountFault(f"{self._account} {problem}", quote=quote, hint=known.advice)
@@ -243,7 +243,7 @@ def _find_proxy(address: str) -> _Proxy | None:
 
 
 def _names_model(text: str, attempt: Attempt) -> bool:
-    return re.search(r"\bmodel\b", text.lower()) is not None or str(attempt.request.body.get("model")) in text
+    return re.search(r"\bmodel\b", text.lower()) is not None or attempt.request.model in text
 
 
 def _cause(error: BaseException | None, kind: type[E]) -> E | None:

@@ -24,6 +24,7 @@ from typing import Any, Final, Literal, Protocol, get_args
 from dubito.errors import DubitoError, RunStopped
 from dubito.model_settings import Api
 from dubito.store.model_log import RawReply as RawReply
+from dubito.store.model_log import requested_model
 from dubito.store.spend import Spend
 
 # A request is answered by a server with one of the APIs, or by a program that the run started.
@@ -74,6 +75,10 @@ class Request:
     protocol: ProtocolName
     path: str
     body: Mapping[str, Any]
+
+    @property
+    def model(self) -> str:
+        return requested_model(self.path, self.body) or ""
 
     @cached_property
     def text(self) -> str:

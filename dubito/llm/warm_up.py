@@ -75,4 +75,4 @@ class WarmUp:
 
 
 def prefix_digest(request: Request) -> str:
-    return compute_digest(repr([request.body.get("model"), conversation(request)[:1]]))
+    return compute_digest(repr([request.model, conversation(request)[:1]]))

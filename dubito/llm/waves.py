@@ -200,7 +200,7 @@ class Waves:
                 # Later games wait for the next wave.
                 break
             row = replace(entry, number=self._log.count_tries(attempt.place.key) + 1)
-            groups[lane.account, attempt.request.path, str(attempt.request.body.get("model"))].append((row, attempt))
+            groups[lane.account, attempt.request.path, attempt.request.model].append((row, attempt))
         if not groups and no_budget is not None and is_alone:
             raise AccountFault(no_budget)
         wave, batches = self._wave_log.last_wave() + 1, list[_OpenBatch]()

@@ -8,6 +8,7 @@ contain its maximum cost, and `likely` its probable cost in picodollars. Otherwi
 """
 
 import json
+import re
 import sqlite3
 import zlib
 from collections import defaultdict
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote
 
 from dubito.errors import RunStopped
 from dubito.store.run_db import OF_PLAYER, PROGRAM_SERVER, RunDb
@@ -106,6 +108,13 @@ class StoredAttempt:
     priced: bool  # whether the price of every try is known
 
 
+def requested_model(path: str, body: Mapping[str, Any]) -> str | None:
+    """Return the model that a request names in its body or, in Gemini's protocol, in its path."""
+    named = _MODEL_IN_PATH.search(path)
+    model = unquote(named[1]) if named else body.get("model")
+    return model if isinstance(model, str) else None
+
+
 @dataclass(frozen=True, slots=True)
 class RawReply:
     """A complete 2xx answer, byte for byte."""
@@ -126,6 +135,7 @@ class StoredRequest:
 _MIN_DIGEST_DIGITS: Final = 8  # minimum length of a digest prefix with which a request can be looked up
 _MAX_TEXT_BYTES: Final = 64 << 20  # a reply has at most an eighth of this
 # A text that is stored as a difference begins with this byte and the other text's digest.
+_MODEL_IN_PATH: Final = re.compile(r"/models/([^/:]+):")
 _DELTA: Final = b"\0"
 _DELTA_HEAD: Final = 33  # size of both in bytes
 _WINDOW: Final = 32_000  # number of bytes of a text to compare other texts with
@@ -574,9 +584,9 @@ class ModelLog:
         # Even if this text is damaged, the rest of the player's log can be shown.
         with suppress(RunStopped):
             request = self._from_json(self.text(rows[0][2])) if rows else None
-        body = request.get("body") if isinstance(request, dict) else None
-        model = body.get("model") if isinstance(body, dict) else None
-        return {"ids": {model: count for model, count, _ in rows}, "asked": model if isinstance(model, str) else None}
+        fields = request if isinstance(request, dict) else {}
+        asked = requested_model(str(fields.get("path")), body) if isinstance(body := fields.get("body"), dict) else None
+        return {"ids": {model: count for model, count, _ in rows}, "asked": asked}
 
     def count_failures(self) -> dict[str, int]:
         return dict(self._db.read("SELECT kind, count(*) FROM tries WHERE state = 'failed' GROUP BY kind"))

@@ -23,7 +23,7 @@ from dubito.llm.logprobs import read_yes_probability
 from dubito.llm.preflight import build_short_request
 from dubito.llm.prompts import Prompt, Sample
 from dubito.llm.protocols import build_request, find_protocol, read_reply
-from dubito.llm.protocols.wire import Exchange, as_mapping, as_objects
+from dubito.llm.protocols.wire import Exchange, as_mapping
 from dubito.llm.provider_errors import error_in_reply
 from dubito.llm.request import AccountFault, Attempt, AttemptFailed, Place, Reply, Request, TryFailed, parse_json
 from dubito.llm.settings import build_account, load_key
@@ -85,17 +85,17 @@ def open_provider(name: str, settings: ModelSettings, game: Game, tell: Callable
 
 def list_models(name: str, settings: ModelSettings, game: Game, tell: Callable[[str], None]) -> list[str]:
     """Return the names of the models that the server lists. Raises AccountFault if it lists none."""
-    path = find_protocol(settings.api).models_path
-    request = Request(settings.api, path, {"model": settings.model})
+    wire = find_protocol(settings.api)
+    request = Request(settings.api, wire.models_path, {"model": settings.model})
     attempt = Attempt(request, "check", Place(name, -1, -1, 0, 0, 0, "check"))
     with open_provider(name, settings, game, tell) as provider:
         try:
-            listed = as_mapping(parse_json(provider.get(attempt, settings.deadline, path).raw)).get("data")
+            listed = as_mapping(parse_json(provider.get(attempt, settings.deadline, wire.models_path).raw))
         except (TryFailed, NotFound) as error:
             raise AccountFault(
                 f"the server lists no models ({error})", hint="give MODEL, such as openai:NAME"
             ) from None
-    return sorted(one["id"] for one in as_objects(listed) if isinstance(one.get("id"), str))
+    return sorted(wire.list_models(listed))
 
 
 class ServerCheck:
@@ -118,8 +118,10 @@ class ServerCheck:
             self._check("token counts", self._check_token_counts)
             self._check("whole prompt", lambda: self._check_whole_prompt(sample))
             self._check("output limit", self._check_output_limit)
-            self._check("streaming", self._check_streaming)
-            if "belief" in find_protocol(self.settings.api).own_settings:
+            wire = find_protocol(self.settings.api)
+            if wire.event_reader:
+                self._check("streaming", self._check_streaming)
+            if "belief" in wire.own_settings:
                 self._check("log-probabilities", self._check_logprobs)
             self._check("parallel calls", self._check_parallel_calls)
             self._check("errors", self._check_errors)

@@ -157,6 +157,11 @@ class WireFormat:
         return body.get("model")
 
     @staticmethod
+    def list_models(body: Mapping[str, Any]) -> list[str]:
+        """Return the names in the server's list of models."""
+        return [one["id"] for one in as_objects(body.get("data")) if isinstance(one.get("id"), str)]
+
+    @staticmethod
     def import_sdk() -> Any:
         """Import the SDK, which takes a second."""
         raise NotImplementedError
