@@ -26,7 +26,7 @@ _HOUSE_WITH_FAULTS: Final = f"{HOUSE}?faults="
 _SHORT_FORMS: Final = ("openai:", "anthropic:")
 # Settings of players written as `openai:MODEL`: top-level keys of a config, and flags.
 SHORT_FORM_SETTINGS: Final = ("base_url", "api", "api_key_env", "max_output", "read", "system")
-Api = Literal["responses", "chat", "messages", "decisions"]
+Api = Literal["responses", "chat", "messages", "decisions", "gemini"]
 ReplyPart = Literal["strict", "last_object", "reasoning"]
 RulesRole = Literal["system", "user"]
 
@@ -48,7 +48,7 @@ class ModelSettings(CheckedModel):
     max_output: int = setting("Maximum number of tokens in a reply, including reasoning.", 8192, ge=16, le=MAX_TOKENS)
     sample: int = setting("Players that differ only in this number get independent answers.", 0, ge=0)
     base_url: str | None = setting(
-        "Server to use; `env` means OPENAI_BASE_URL or ANTHROPIC_BASE_URL.",
+        "Server to use; `env` means the provider's variable, such as OPENAI_BASE_URL.",
         metavar="URL|env",
         usual="the provider's",
     )

@@ -87,6 +87,7 @@ SERVERS: Final = (
     Server(
         "https://generativelanguage.googleapis.com/v1beta/openai",
         *("google", "gemini", "gemini/", r"gemini-(2\.5|[3-9]).*"),
+        also=("https://generativelanguage.googleapis.com",),
     ),
     Server(
         "https://api.mistral.ai/v1",

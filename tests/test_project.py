@@ -406,7 +406,7 @@ def test_a_wheel_installed_outside_the_clone_plays(tmp_path: Path) -> None:
     template = (tmp_path / "site" / "dubito" / "bots" / "manual" / "_template.py").read_text()
     (tmp_path / "here" / "bots" / "manual" / "my_bot.py").write_text(template)
     listed = command(tmp_path / "here", sys.executable, "-m", "dubito", "bots", site=tmp_path / "site")
-    assert listed.startswith("17 bots\n")
+    assert listed.startswith("18 bots\n")
     assert str(tmp_path / "site" / "dubito" / "bots" / "manual" / "stefa_bot.py") in listed
     run = (
         "run",

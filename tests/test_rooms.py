@@ -14,7 +14,7 @@ from tests.test_project import parsed
 REPO = Path(__file__).resolve().parent.parent
 DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 BUDGETS: Final = {
-    "bots": 944,
+    "bots": 947,
     "dubito": 1130,
     "dubito/cli": 4375,
     "dubito/experiment": 4325,  # includes the worker processes, secret seeds and `replay --programs`
@@ -23,8 +23,8 @@ BUDGETS: Final = {
     "dubito/games/bs": 1207,
     "dubito/games/defuse": 880,
     "dubito/games/dubito": 2497,
-    "dubito/house": 1874,
-    "dubito/llm": 6946,  # a row per known error of twelve servers, with its source
+    "dubito/house": 2018,
+    "dubito/llm": 7080,  # a row per known error of twelve servers, with its source
     "dubito/plugins": 0,
     "dubito/plugins/dask": 68,
     "dubito/plugins/inspect": 85,
@@ -38,10 +38,10 @@ BUDGETS: Final = {
     "dubito/seats": 938,
     "dubito/show": 1222,
     "dubito/stats": 1192,
-    "dubito/store": 1643,
+    "dubito/store": 1650,
     "dubito/web": 1280,
-    "dubito/workshop": 3680,  # includes the checks of a server, `dubito models check`
-    "tests": 46899,
+    "dubito/workshop": 3682,  # includes the checks of a server, `dubito models check`
+    "tests": 47046,
 }
 
 

@@ -33,6 +33,7 @@ from dubito.house.core import Call, CallLog, Core, Policy, ServerAnswer, house_p
 from dubito.house.decisions import DecisionsWire
 from dubito.house.events import EVENTS
 from dubito.house.faults import Delivery, Faults
+from dubito.house.gemini import GeminiWire
 from dubito.house.request import HouseRequest, Refusal, RefusalKind
 from dubito.house.wires import AnthropicWire, ChatWire, ResponsesWire, Wire
 from dubito.model_settings import Api
@@ -119,6 +120,8 @@ _POLL_SECONDS: Final = 0.005  # seconds between checks for open connections at s
 _RESPONSES: Final = ResponsesWire()
 _CHAT: Final = ChatWire()
 _MESSAGES: Final = AnthropicWire()
+_GEMINI: Final = GeminiWire()
+_GEMINI_PATH: Final = "/v1beta/models"
 _PATHS: Final[Mapping[str, Wire]] = {
     "/v1/responses": _RESPONSES,
     "/v1/chat/completions": _CHAT,
@@ -126,7 +129,7 @@ _PATHS: Final[Mapping[str, Wire]] = {
     "/v1/decisions": DecisionsWire(),
 }
 _EVENT_SEPARATOR: Final = b"\n\n"
-_BASES: Final[Mapping[Api, str]] = {wire.name: wire.base for wire in _PATHS.values()}
+_BASES: Final[Mapping[Api, str]] = {wire.name: wire.base for wire in (*_PATHS.values(), _GEMINI)}
 
 
 class _Endpoints:
@@ -136,7 +139,7 @@ class _Endpoints:
         self._core, self._log, self._latency, self._closing = core, log, latency, closing
 
     async def create(self, request: Request) -> Response:
-        wire = _PATHS[request.url.path]
+        wire = _find_wire(request)
         incoming = await _read_request(wire, request)
         answer = self._core.create(wire, incoming, request.headers)
         response = self._respond(answer)
@@ -187,8 +190,9 @@ def house_app(endpoints: _Endpoints, batches: BatchDesk) -> Starlette:
         routes=[
             *batches.routes,
             *(Route(path, endpoints.create, methods=["POST"]) for path in _PATHS),
-            Route("/v1/models", endpoints.models, methods=["GET"]),
-            Route("/v1/models/{name}", endpoints.models, methods=["GET"]),
+            Route(f"{_GEMINI_PATH}/{{name}}:generateContent", endpoints.create, methods=["POST"]),
+            *(Route(path, endpoints.models, methods=["GET"]) for path in ("/v1/models", _GEMINI_PATH)),
+            *(Route(f"{path}/{{name}}", endpoints.models, methods=["GET"]) for path in ("/v1/models", _GEMINI_PATH)),
         ],
         exception_handlers={
             404: endpoints.refuse_unknown,
@@ -201,7 +205,8 @@ def house_app(endpoints: _Endpoints, batches: BatchDesk) -> Starlette:
 
 
 def _find_wire(request: Request) -> Wire:
-    wire = _PATHS.get(request.url.path)
+    path = request.url.path
+    wire = _GEMINI if path.startswith(_GEMINI_PATH) else _PATHS.get(path)
     is_anthropic = "anthropic-version" in request.headers or "x-api-key" in request.headers
     return wire or (_MESSAGES if is_anthropic else _RESPONSES)
 

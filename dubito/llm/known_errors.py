@@ -193,8 +193,8 @@ _MONEY: Final = (
         "has no credit left: billing is not set up", _OPENAI, advice="set up billing on the provider's page"),
     KnownError("money",
         r"insufficient_quota|billing_error|credit balance|insufficient credits|insufficient balance|any credits"
-        r"|available credits|requires more credits", "has no credit left",
-        "; ".join((_OPENAI, _ANTHROPIC, _OPENROUTER, _DEEPSEEK, _XAI)),
+        r"|available credits|requires more credits|credits are depleted", "has no credit left",
+        "; ".join((_OPENAI, _ANTHROPIC, _OPENROUTER, _DEEPSEEK, _XAI, _GEMINI)),
         advice="top it up, or resume when its quota is renewed", statuses=range(400, 500)),
     KnownError("money", "", "has no credit left", _HTTP, advice="top it up", statuses=(402,)),
 )

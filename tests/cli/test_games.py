@@ -111,7 +111,7 @@ def test_bots_lists_every_bot_and_every_broken_file(shell: Shell) -> None:
     shell.bot("mine.py", 'from bots.base import BotBase\nclass Mine(BotBase):\n    """Mine alone."""\n', kind="llms")
     said = shell("bots")
     assert said.code == 0
-    assert said.out.startswith("17 bots\n")
+    assert said.out.startswith("18 bots\n")
     for file in (REPO / "bots" / "manual").glob("[a-z]*.py"):
         assert str(file) in said.out
     (line,) = [line for line in said.out.splitlines() if line.startswith("Mine ")]

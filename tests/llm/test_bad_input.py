@@ -137,7 +137,7 @@ def test_parameters_that_resemble_credentials_are_accepted(name: str) -> None:
             "Asker: base_url: 'http://127.0.0.1:1/a b' is not an address such as ",
         ),
         ({"model": ""}, "Asker: model: must not be empty"),
-        ({"api": "chatty"}, "Asker: api: must be 'responses', 'chat', 'messages' or 'decisions'"),
+        ({"api": "chatty"}, "Asker: api: must be 'responses', 'chat', 'messages', 'decisions' or 'gemini'"),
         ({"output_limit": "max_tokens"}, "Asker: output_limit: only `api: chat` has this setting"),
         ({"response_format": "text"}, "Asker: response_format: only `api: chat` has this setting"),
         ({"parameters": [1]}, "Asker: parameters: must be a mapping"),
