@@ -33,8 +33,8 @@ class Narrator:
 
     def narrate(self, session: Session) -> None:
         self._session = session
-        self._teller = session.game.words.teller(session.state, session.label)
-        self._voice(describe_start(session.game.words, session.state, session.label))
+        self._teller = session.game.words.teller(session.state, session.reader)
+        self._voice(describe_start(session.game.words, session.state, session.reader))
         while not session.over:
             if not session.state.over:
                 self._begin_move()
@@ -54,12 +54,12 @@ class Narrator:
         """Print a model's answer and reason, and if hands are shown, whether its stated probability was right."""
         state, game = self._session.state, self._session.game
         truth = game.truth(state) if self._show_hands and not state.over else None
-        name = self._session.label(thought.seat)
+        name = self._session.reader.name(thought.seat)
         self.print_aside(thought.to_line(name, game.words.short_question(thought.node), game.node(thought.node), truth))
         self._show_thinking()
 
     def show_partial_reply(self, seat: int, words: str) -> None:
-        self._voice.show_thinking(self._session.label(seat), words)
+        self._voice.show_thinking(self._session.reader.name(seat), words)
 
     def _begin_move(self) -> None:
         state = self._session.state
@@ -72,11 +72,11 @@ class Narrator:
 
     def _show_thinking(self) -> None:
         if self._session.thinks(self._seat):
-            self._voice.show_thinking(self._session.label(self._seat))
+            self._voice.show_thinking(self._session.reader.name(self._seat))
 
     def _show_hand(self) -> None:
         if self._hand_to_show:
-            self._print_line(f"[{self._session.label(self._seat)} holds {self._hand_to_show}]")
+            self._print_line(f"[{self._session.reader.name(self._seat)} holds {self._hand_to_show}]")
         self._hand_to_show = ""
 
     def _print_move(self, moment: Moment) -> None:
@@ -89,7 +89,7 @@ class Narrator:
         for fault in moment.faults:
             note(fault)
         if forfeited:
-            self._print_line(describe_forfeit(output.seat, session.label, session.game))
+            self._print_line(describe_forfeit(output.seat, session.reader, session.game))
 
     def _print_line(self, text: str) -> None:
         self._voice(f"{max(1, self._turn):4}. {text}")

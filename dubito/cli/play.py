@@ -106,7 +106,7 @@ def play(
 
 def _play_until_over(company: Opponents, sitting: Sitting, config: Path | None, pace: float | None) -> Sitting | None:
     """Play the game and return it, or return None if the person left."""
-    others = [sitting.label(seat) for seat in range(len(sitting.setup.players)) if seat != sitting.me]
+    others = [sitting.reader.name(seat) for seat in range(len(sitting.setup.players)) if seat != sitting.me]
     voice, wait = make_voice(others, company.game.results.lie_words[0]), make_pause(pace)
     _print_welcome(sitting, voice)
     try:
@@ -129,7 +129,7 @@ def _default_bots(game: Game) -> list[str]:
 
 
 def _print_welcome(sitting: Sitting, voice: Voice) -> None:
-    seats = [sitting.address_person(sitting.label(seat)) for seat in range(len(sitting.setup.players))]
+    seats = [sitting.reader.name(seat) for seat in range(len(sitting.setup.players))]
     voice(f"Players, in playing order: {', '.join(seats)}.")
     voice(sitting.rules()[0])
     voice(f"{sitting.words.HOW} {_COMMANDS}")
@@ -145,7 +145,7 @@ def _play_move(sitting: Sitting, voice: Voice) -> bool:
         moment, words = _play_typed_move(sitting, voice)
     else:
         if sitting.thinks(sitting.state.seat):
-            voice.show_thinking(sitting.label(sitting.state.seat))
+            voice.show_thinking(sitting.reader.name(sitting.state.seat))
         try:
             moment, words = sitting.step()
         finally:
@@ -194,7 +194,7 @@ def _play_typed_move(sitting: Sitting, voice: Voice) -> tuple[Moment, list[str]]
 
 def _show(sitting: Sitting, voice: Voice) -> None:
     voice()
-    for line in sitting.words.describe_view(sitting.state, sitting.me, sitting.label):
+    for line in sitting.words.describe_view(sitting.state, sitting.me, sitting.reader):
         voice(line)
 
 

@@ -20,8 +20,8 @@ from dubito.experiment.stored import Run, read_replayable_run
 from dubito.experiment.workers import default_workers
 from dubito.files import read_text
 from dubito.game.find import DUBITO, find_game
+from dubito.game.reader import Reader, table_reader
 from dubito.game.record import Records, read_game_name
-from dubito.game.words import labels, seat_label
 from dubito.llm.recording import Differs
 from dubito.llm.request import AttemptFailed, Place, Reply
 from dubito.show.session import Session, session_of_record, table_moves
@@ -104,7 +104,7 @@ def _show_game(run: Run, wanted: int, show_hands: bool) -> int:
         raise UsageError(run.describe_missing_game(wanted, games))
     table, names = rebuild_table(run, wanted, show_attempt)
     try:
-        narrator.narrate(Session(game, table.state, labels(names, None), table_moves(table), table=table))
+        narrator.narrate(Session(game, table.state, table_reader(names), table_moves(table), table=table))
     except Differs as error:
         say(f"differs: {error}")
         return 1
@@ -122,7 +122,7 @@ def _replay_record(file: Path) -> int:
             say(f"recorded: {one_line(recorded or '(end)', 2000)}")
             say(f"replayed: {one_line(replayed or '(end)', 2000)}")
             return 1
-    again = session_of_record(game, record, seat_label)
+    again = session_of_record(game, record, Reader())
     deque(again, maxlen=0)
     say(f"identical: {again.state.turns_played} turns, {len(record.story)} log lines")
     return 0

@@ -31,7 +31,7 @@ from dubito.errors import DubitoError, RunStopped, UsageError, one_line
 from dubito.experiment.config import parse_config
 from dubito.experiment.experiment import describe_fake_models
 from dubito.game.moves import require_whole_game
-from dubito.game.words import labels
+from dubito.game.reader import table_reader
 from dubito.llm.request import Suspended
 from dubito.model_settings import SHORT_FORM_SETTINGS
 from dubito.report.share import page_of_file, saved_record
@@ -135,7 +135,7 @@ def _play_and_print(watched: BotsGame, pace: float | None, show_hands: bool, sav
     """Play the game and print it; raises RunStopped if a model cannot be called."""
     if fake_models := describe_fake_models(dict(zip(watched.names, watched.kinds, strict=True))):
         note(fake_models)
-    voice = make_voice([watched.label(seat) for seat in range(len(watched.names))], watched.game.results.lie_words[0])
+    voice = make_voice(watched.reader.names(len(watched.names)), watched.game.results.lie_words[0])
     narrator = Narrator(show_hands, voice, make_pause(pace))
     session = watched.start(narrator.print_thought, narrator.show_partial_reply)
     try:
@@ -196,10 +196,10 @@ def show_saved_game(path: Path, wait: Callable[[], None], show_hands: bool, site
     page, (game, record) = page_of_file(path, path.name, path.name), saved_record(path)
     for warning in page.warnings:
         note(warning)
-    label = labels(record.players, None)
-    voice = make_voice([label(seat) for seat in range(len(record.players))], game.results.lie_words[0])
+    reader = table_reader(record.players)
+    voice = make_voice(reader.names(len(record.players)), game.results.lie_words[0])
     thoughts = _group_by_move(page.told["decisions"])
-    session = session_of_record(game, record, label)
+    session = session_of_record(game, record, reader)
     with require_whole_game(session.state):
         _narrate_with_thoughts(session, thoughts, Narrator(show_hands, voice, wait))
 

@@ -13,9 +13,10 @@ from dubito.errors import IllegalOutput, UsageError, one_line
 from dubito.files import check_format, describe_fault
 from dubito.game import Game, State
 from dubito.game.moves import Forfeit, make_move, output_of
+from dubito.game.reader import Reader
 from dubito.game.seeds import Seed
 from dubito.game.streams import DealStreams
-from dubito.game.words import describe_forfeit, seat_label
+from dubito.game.words import describe_forfeit
 
 FORMAT: Final = "dubito game 2"
 
@@ -111,7 +112,8 @@ class Recorder:
 
     def __init__(self, game: Game, state: State, rules: Mapping[str, Any]) -> None:
         self._game, self._state, self._rules = game, state, dict(rules)
-        self._teller = game.words.teller(state, seat_label)
+        self._reader = Reader()
+        self._teller = game.words.teller(state, self._reader)
         self._seat = state.seat
         self.dealt = game.deal_to_json(state)
         self.outputs: list[Any] = []
@@ -121,7 +123,7 @@ class Recorder:
         """Record one move of a turn, counted from 1."""
         if isinstance(output, Forfeit):
             self.outputs.append(asdict(output))
-            self.story.append(f"turn {turn}: {describe_forfeit(output.seat, seat_label, self._game)}")
+            self.story.append(f"turn {turn}: {describe_forfeit(output.seat, self._reader, self._game)}")
             return
         self.outputs.append(self._game.output_to_json(output))
         for line in self._teller.describe_move(self._seat, output, events):

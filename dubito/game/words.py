@@ -1,28 +1,17 @@
 """Text about a game for people, and parsing of moves that people enter."""
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from functools import cache
 from typing import Any, Final, NamedTuple
 
 from dubito.errors import UsageError, end_sentence, one_line
 from dubito.game.base import BaseGame, Bool, Cards, Choice, Node, State, Text
 from dubito.game.events import GameEvent
 from dubito.game.legal import describe_legal
+from dubito.game.reader import Reader
 from dubito.game.streams import DealStreams
 
-Label = Callable[[int], str]  # names a seat in a sentence
 _LEGAL: Final = "legal:"
-# Label of the reader's seat, until `to_second_person` replaces it. No name contains it.
-ME: Final = "\0"
-A_PERSON, THE_PERSON = "a person", "the person"  # how others see that seat: as a name, and in the story
-_BEGINS: Final = re.compile(rf"(^|[.!?] |\n){ME}")  # a sentence that starts with the person
-# The person's label, with any sentence start before it and verb after it.
-_ADDRESSED: Final = re.compile(
-    rf"(^|[.!?] |\n)?{ME}(?!$)('s\b)?( (?!(?:as|always|this|his|its|us|plus|minus)\b)[a-z]+s\b)?"
-)
-_IRREGULAR: Final = {"is": "are", "was": "were", "has": "have", "does": "do", "goes": "go"}  # verbs with "you"
 HAND: Final = "Your hand: "
 
 
@@ -141,8 +130,8 @@ class Teller:
     A teller is created when the game is dealt, and notified after every move.
     """
 
-    def __init__(self, words: "Words", state: Any, label: Label) -> None:
-        self.words, self.state, self.label = words, state, label
+    def __init__(self, words: "Words", state: Any, reader: Reader) -> None:
+        self.words, self.state, self.reader = words, state, reader
 
     def describe_hand(self, seat: int) -> str:
         """Describe a seat's cards. Return an empty string if they cannot be described."""
@@ -150,7 +139,7 @@ class Teller:
 
     def describe_move(self, seat: int, output: Any, events: Sequence[Any]) -> list[Line]:
         """Return the text for a move, given all its events."""
-        return self.words.lines(events, self.label)
+        return self.words.lines(events, self.reader)
 
     def marks(self) -> Marks:
         """Return the marks of the last move."""
@@ -168,7 +157,7 @@ class Teller:
 class Words:
     """A game's text for people, to be subclassed. The defaults use its events, nodes and views.
 
-    Sentences refer to seats by their labels.
+    A `Reader` names the seats in each sentence, and addresses one of them if that seat's player reads it.
     """
 
     BOTS: Sequence[str] = ()  # good default opponents for a person
@@ -183,9 +172,6 @@ class Words:
     DRAWN_LINES: Sequence[str] = (HAND,)  # starts of lines of `describe_view` that a page omits because it draws them
     # Name, sign and icon of the cards that illustrate the game; some of its faces if empty.
     PICTURE: Sequence[tuple[str, str, str]] = ()
-    SECOND_PERSON: Mapping[str, str] = {
-        ME: "you"
-    }  # replacements, applied in order, that address a sentence to the person
 
     def __init__(self, game: BaseGame) -> None:
         self._game = game
@@ -230,9 +216,9 @@ class Words:
         """Return a short form of a node's question, by default the name of the bots' method."""
         return self.QUESTIONS.get(node) or f"{self._game.node(node).method.replace('_', ' ').capitalize()}?"
 
-    def teller(self, state: Any, label: Label) -> Teller:
+    def teller(self, state: Any, reader: Reader) -> Teller:
         """Return a narrator of a newly dealt game."""
-        return _PlainTeller(self, self._game, state, label)
+        return _PlainTeller(self, self._game, state, reader)
 
     def rules(self, rules: Any, seats: int) -> list[str]:
         """Return the rules in force, one sentence or paragraph per item."""
@@ -242,7 +228,7 @@ class Words:
         """Return the variable rules and their values."""
         return ", ".join(f"{key}: {value}" for key, value in rules.model_dump().items())
 
-    def sentence(self, event: Any, label: Label) -> str:
+    def sentence(self, event: Any, reader: Reader) -> str:
         """Describe an event in a sentence. Return an empty string if there is nothing to report."""
         values = {field.name: getattr(event, field.name) for field in fields(event)} if is_dataclass(event) else {}
         pairs = ", ".join(f"{key} {value}" for key, value in values.items())
@@ -252,11 +238,11 @@ class Words:
         """Return the names of the cards that a private event shows, to draw them."""
         return ()
 
-    def lines(self, events: Sequence[GameEvent], label: Label) -> list[Line]:
+    def lines(self, events: Sequence[GameEvent], reader: Reader) -> list[Line]:
         """Describe events. What only one seat sees, or no seat, becomes the truth of the line before."""
         lines: list[Line] = []
         for event in events:
-            text = self.sentence(event, label)
+            text = self.sentence(event, reader)
             if text and event.only is None:
                 lines.append(Line(text))
             elif text:
@@ -264,11 +250,7 @@ class Words:
                 lines.append(Line(said, text, self.shown_cards(event)))
         return lines
 
-    def address_person(self, text: str) -> str:
-        """Return the sentence addressed to the person whose label is `ME`."""
-        return to_second_person(text, self.SECOND_PERSON)
-
-    def describe_view(self, state: Any, seat: int, label: Label) -> list[str]:
+    def describe_view(self, state: Any, seat: int, reader: Reader) -> list[str]:
         """Return lines with what the seat to move sees and is asked.
 
         They contain nothing that is hidden from the seat.
@@ -322,7 +304,7 @@ class Words:
         """
         return ""
 
-    def question(self, state: Any, seat: int, label: Label) -> Question | None:
+    def question(self, state: Any, seat: int, reader: Reader) -> Question | None:
         """Return what a page asks the seat to move, or None to ask the view's node."""
         return None
 
@@ -401,38 +383,6 @@ def list_faces(words: Words, names: Sequence[str]) -> list[list[str]]:
     return [[name, *words.FACES.get(name, Face(name))] for name in names]
 
 
-def to_second_person(text: str, to_me: Mapping[str, str]) -> str:
-    """Address a sentence to the person whose label is `ME`.
-
-    After these replacements, any remaining label becomes "you", with a verb in the second person.
-    """
-    for phrase, replacement in to_me.items():
-        if phrase != ME:
-            text = text.replace(phrase, replacement)
-    return _ADDRESSED.sub(_address, text).replace(ME, "you")
-
-
-def _address(found: re.Match[str]) -> str:
-    start, possessive, verb = found.groups()
-    you = "your" if possessive else "you"
-    you = you if start is None else f"{start}{you.capitalize()}"
-    return f"{you} {_second_person(verb[1:])}" if verb else you
-
-
-def _second_person(verb: str) -> str:
-    if verb in _IRREGULAR:
-        return _IRREGULAR[verb]
-    if verb.endswith("ies"):
-        return f"{verb[:-3]}y"
-    return verb[:-2] if verb.endswith(("sses", "shes", "ches", "xes", "zzes")) else verb.removesuffix("s")
-
-
-def to_third_person(text: str, called: str = THE_PERSON) -> str:
-    """Return a sentence about the seat labelled `ME` for other readers."""
-    at_start = f"{called[:1].upper()}{called[1:]}"
-    return _BEGINS.sub(lambda found: f"{found[1]}{at_start}", text).replace(ME, called)
-
-
 def parse_facts(prompt_text: str) -> dict[str, str]:
     """Parse the last block of facts in a prompt, for fake models. Without such a block, return an empty mapping."""
     _, begun, block = prompt_text.rpartition("=== facts ===\n")
@@ -456,63 +406,36 @@ def pluralize(n: int, noun: str = "card") -> str:
     return f"{n} {noun}{'s' * (n != 1)}"
 
 
-def seat_label(seat: int) -> str:
-    """Return the label used in stories, because names may change but seats do not."""
-    return f"seat {seat}"
-
-
-def labels(players: Sequence[str], me: int | None) -> Label:
-    """Return a function that labels seats with their player's name.
-
-    Adds the seat if the name is not unique or could mean the person. The person's own seat `me` is labelled `ME`.
-    """
-
-    def label(seat: int) -> str:
-        if seat == me:
-            return ME
-        name = one_line(players[seat])
-        mistaken = me is not None and name.casefold() in ("you", A_PERSON, THE_PERSON)
-        return f"{name} {seat}" if mistaken or players.count(players[seat]) > 1 else name
-
-    return cache(label)  # cached because a story names its seats hundreds of times
-
-
-def name_seats(players: Sequence[str], me: int | None, called: str = "You") -> list[str]:
-    """Return the names of all seats, with `called` as the person's name."""
-    label = labels(players, me)
-    return [called if seat == me else label(seat) for seat in range(len(players))]
-
-
-def person_sentences(words: Words, events: Sequence[GameEvent], label: Label, me: int) -> list[str]:
-    """Return what this seat observes of a move, in sentences addressed to the person."""
+def person_sentences(words: Words, events: Sequence[GameEvent], reader: Reader) -> list[str]:
+    """Return what the reader observes of a move at the table."""
     return [
-        words.address_person(sentence)
+        sentence
         for event in events
-        if event.only is None or (event.only == me and not event.silent)
-        if (sentence := words.sentence(event, label))
+        if event.only is None or (event.only == reader.me and not event.silent)
+        if (sentence := words.sentence(event, reader))
     ]
 
 
-def describe_start(words: Words, state: State, label: Label) -> str:
+def describe_start(words: Words, state: State, reader: Reader) -> str:
     """Describe what everyone observes of the deal."""
-    shown = (words.sentence(event, label) for event in state.start if event.only is None)
+    shown = (words.sentence(event, reader) for event in state.start if event.only is None)
     return " ".join(filter(None, shown))
 
 
-def describe_forfeit(seat: int, label: Label, game: BaseGame) -> str:
+def describe_forfeit(seat: int, reader: Reader, game: BaseGame) -> str:
     """Report that a seat's mistake has ended the game."""
-    return f"{label(seat)} has failed: the game is over, and {game.forfeit_means}."
+    return f"{reader.starts(seat, 'has')} failed: the game is over, and {game.forfeit_means}."
 
 
 class _PlainTeller(Teller):
-    def __init__(self, words: Words, game: BaseGame, state: State, label: Label) -> None:
-        super().__init__(words, state, label)
+    def __init__(self, words: Words, game: BaseGame, state: State, reader: Reader) -> None:
+        super().__init__(words, state, reader)
         self._game, self._dealt = game, _plain_text(game.deal_to_json(state))
 
     def describe_move(self, seat: int, output: Any, events: Sequence[Any]) -> list[Line]:
         answer = _plain_text(self._game.output_to_json(output))
-        sentences = [self.words.sentence(event, self.label) for event in events if event.only is None]
-        return [Line(" ".join(sentences), f"{self.label(seat)} gives {answer}")]
+        sentences = [self.words.sentence(event, self.reader) for event in events if event.only is None]
+        return [Line(" ".join(sentences), f"{self.reader.starts(seat, 'gives')} {answer}")]
 
     def panels(self) -> list[Panel]:
         return [Panel("The deal", "", one_line(self._dealt, 2000))]
@@ -520,7 +443,9 @@ class _PlainTeller(Teller):
     def ending(self) -> list[str]:
         ending, results = self.state.ending(), self._game.results
         ended = [results.describe_ending(mark, ending.capped) for mark in ending.marks]
-        seats = ", ".join(f"{self.label(seat)}: {how}" for seat, how in enumerate(ended))
+        seats = ", ".join(
+            f"{(self.reader.name if seat else self.reader.starts)(seat)}: {how}" for seat, how in enumerate(ended)
+        )
         return [f"The game is over. {seats}."]
 
 

@@ -99,7 +99,7 @@ class Side:
             assert outcome is not None
             assert outcome.contender_seat is not None
             session.start_recording(run.planned.rules)
-            story = story_of_game(session, [session.label(seat) for seat in range(len(names))])
+            story = story_of_game(session, session.reader.names(len(names)))
             first, seat = results.measures[0], outcome.contender_seat
             rate = Rate(outcome.measure_seats(results)[seat][0] / first.scale).on_span(first.span)
             ending = results.describe_ending(outcome.marks[seat], outcome.capped)

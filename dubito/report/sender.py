@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 from dubito.errors import DubitoError, join_names
 from dubito.game import Game
+from dubito.game.reader import table_reader
 from dubito.game.record import GameRecord, Records
-from dubito.game.words import labels, to_third_person
 from dubito.report.highlights import opening
 from dubito.report.render import embed_json
 from dubito.report.tables import GamePage
@@ -39,10 +39,9 @@ def describe_sender(game: Game, record: GameRecord, told: Mapping[str, Any], per
     if me is None:
         said = page_title(f"A game of {title}", names, told["winners"])
         return Sender(said, f"It starts at the {why}." if why else "", opens, f"{said}.")
-    review = _review(game, record, me)
+    review = _review(game, record, me, person)
     lie = game.results.lie_words[0]
-    best = review.best and to_third_person(review.best.text, person)
-    moment = f"Best moment, turn {review.best.turn}: {best}" if review.best else ""
+    moment = f"Best moment, turn {review.best.turn}: {review.best.text}" if review.best else ""
     opens = review.best.turn if review.best else opens
     rivals = join_names([*dict.fromkeys(name for seat, name in enumerate(record.players) if seat != me)])
     won = me in told["winners"]
@@ -55,9 +54,9 @@ def describe_sender(game: Game, record: GameRecord, told: Mapping[str, Any], per
     return Sender(f"{person} {how}", moment, opens, f"I {how} against {rivals}.")
 
 
-def _review(game: Game, record: GameRecord, me: int) -> LieReview:
+def _review(game: Game, record: GameRecord, me: int, person: str) -> LieReview:
     state, outputs = Records(game).deal_record(record)
-    return review_lies(game, state, outputs, me, labels(record.players, me))
+    return review_lies(game, state, outputs, me, table_reader(record.players, me, person))
 
 
 @dataclass(frozen=True, slots=True)

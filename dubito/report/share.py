@@ -16,8 +16,8 @@ from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.stored import Run
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots, find_game
+from dubito.game.reader import A_PERSON
 from dubito.game.record import GameRecord, Records, read_game_name
-from dubito.game.words import A_PERSON
 from dubito.model_settings import HOUSE
 from dubito.report.games import GameChoice, ShownGames
 from dubito.report.highlights import opening

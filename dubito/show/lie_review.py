@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from dubito.game import Game, LieMark, State
 from dubito.game.moves import Forfeit, make_move
-from dubito.game.words import ME, Label, pluralize
+from dubito.game.reader import Reader
+from dubito.game.words import pluralize
 
 
 class KeyMove(NamedTuple):
@@ -14,13 +15,14 @@ class KeyMove(NamedTuple):
 
     pile: int
     turn: int
-    text: str  # a sentence that labels the seat `ME`
+    text: str  # a sentence
 
 
 @dataclass
 class LieReview:
-    """The reactions and lies of one seat."""
+    """The reactions and lies of one seat, described to a reader."""
 
+    reader: Reader
     faced: int = 0  # lies that the seat could call
     caught: int = 0
     calls: int = 0
@@ -29,20 +31,24 @@ class LieReview:
     best: KeyMove | None = None
     worst: KeyMove | None = None
 
-    def note_reaction(self, lie_mark: LieMark, turn: int, mover: str, lie: str) -> None:
-        """Note the seat's reaction to the mover's play."""
+    def note_reaction(self, lie_mark: LieMark, turn: int, me: int, lie: str) -> None:
+        """Note the seat's reaction to another seat's play."""
+        assert lie_mark.of is not None
+        who, mover = self.reader.starts(me), self.reader.name(lie_mark.of)
         self.faced += lie_mark.is_lie
         self.calls += lie_mark.called
         if lie_mark.called and lie_mark.is_lie:
             self.caught += 1
-            self.best = _larger(self.best, lie_mark.pile, turn, f"{ME} caught {mover}'s {lie}")
+            self.best = _larger(self.best, lie_mark.pile, turn, f"{who} caught {mover}'s {lie}")
         elif lie_mark.called:
-            self.worst = _larger(self.worst, lie_mark.pile, turn, f"{ME} did not believe {mover}, who was honest")
+            self.worst = _larger(self.worst, lie_mark.pile, turn, f"{who} did not believe {mover}, who was honest")
 
-    def note_caller(self, lie_mark: LieMark, turn: int, caller: str, lie: str) -> None:
+    def note_caller(self, lie_mark: LieMark, turn: int, caller: int, lie: str) -> None:
         """Note that another seat called the seat's lie."""
         self.exposed.add(turn)
-        self.worst = _larger(self.worst, lie_mark.pile, turn, f"{caller} caught {ME} in a {lie}")
+        assert lie_mark.of is not None
+        who, liar = self.reader.starts(caller), self.reader.name(lie_mark.of)
+        self.worst = _larger(self.worst, lie_mark.pile, turn, f"{who} caught {liar} in a {lie}")
 
     def figures(self, lie: str, call: str) -> list[tuple[str, str, str]]:
         """Return three figures with a title and a note each, or none if the seat neither faced nor told a lie."""
@@ -61,12 +67,12 @@ def _larger(known: KeyMove | None, pile: int, turn: int, text: str) -> KeyMove:
     return new if known is None or new.pile > known.pile else known
 
 
-def review_lies(game: Game, state: State, outputs: Iterable[object], me: int, label: Label) -> LieReview:
-    """Play the outputs, starting from the deal `state`, and review how the seat `me` handled lies.
+def review_lies(game: Game, state: State, outputs: Iterable[object], me: int, reader: Reader) -> LieReview:
+    """Play the outputs, starting from the deal `state`, and review for a reader how the seat `me` handled lies.
 
     The review is empty if the game has no lies.
     """
-    review = LieReview()
+    review = LieReview(reader)
     if not game.has_lie_marks or not game.has_lies:
         return review
     lie = game.results.lie_words[0]
@@ -76,8 +82,8 @@ def review_lies(game: Game, state: State, outputs: Iterable[object], me: int, la
             review.told += seat == me and game.lie(state, output) is not None
             if lie_mark is not None and lie_mark.of is not None:
                 if seat == me:
-                    review.note_reaction(lie_mark, turn, label(lie_mark.of), lie)
+                    review.note_reaction(lie_mark, turn, me, lie)
                 elif lie_mark.of == me and lie_mark.called and lie_mark.is_lie:
-                    review.note_caller(lie_mark, turn, label(seat), lie)
+                    review.note_caller(lie_mark, turn, seat, lie)
         make_move(state, output)
     return review

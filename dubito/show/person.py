@@ -18,11 +18,12 @@ from dubito.game import Game, Player
 from dubito.game.find import DUBITO
 from dubito.game.moves import output_of
 from dubito.game.packages import games_path_words
+from dubito.game.reader import table_reader
 from dubito.game.record import GameRecord, Strict
 from dubito.game.seeds import Seed
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
-from dubito.game.words import labels, person_sentences
+from dubito.game.words import person_sentences
 from dubito.seats.program import close_programs, end_programs
 from dubito.settings import Setting
 from dubito.show.lie_review import LieReview, review_lies
@@ -129,13 +130,13 @@ class Sitting(Session):
         seats = [*bots[: self.me], Entrant(GUEST, Guest), *bots[self.me :]]
         seat_services = [*services[: self.me], None, *services[self.me :]] if services else ()
         state, streams = setup.deal_game(game)
-        label = labels(setup.players, self.me)
-        self.teller = words.teller(state, label)
-        self.start = person_sentences(words, state.start, label, self.me)
+        reader = table_reader(setup.players, self.me)
+        self.teller = words.teller(state, reader)
+        self.start = person_sentences(words, state.start, reader)
         self._table = table = Table(
             state, seats, streams, deal=setup.deal, number=self.number, fallback=fallback, services=seat_services
         )
-        super().__init__(game, state, label, table_moves(table), table=table, rules=setup.rules)
+        super().__init__(game, state, reader, table_moves(table), table=table, rules=setup.rules)
         self.thinks = lambda seat: seats[seat].bot.is_model or seats[seat].bot.is_program
         self.spoken = {} if spoken is None else spoken
         self.log: list[tuple[int, str]] = []  # all lines shown to the person, with the turn
@@ -147,9 +148,6 @@ class Sitting(Session):
     @property
     def errors(self) -> list[str]:
         return [str(error) for error in self._table.errors]
-
-    def address_person(self, text: str) -> str:
-        return self.words.address_person(text)
 
     def rules(self) -> list[str]:
         return self.words.rules(self.game.rules(**self.setup.rules), len(self.setup.players))
@@ -176,17 +174,17 @@ class Sitting(Session):
         moment = next(self)
         seat, played = moment.seat, moment.output
         told = self.teller.describe_move(seat, played, moment.events)
-        words = person_sentences(self.words, moment.events, self.label, self.me)
+        words = person_sentences(self.words, moment.events, self.reader)
         if not words and seat != self.me:
-            words = [self.address_person(line.said) for line in told if line.said]
+            words = [line.said for line in told if line.said]
         # No event describes this, because other seats do not observe it.
         if seat == self.me and isinstance(played, bool):
             words.insert(0, f"You answered {'yes' if played else 'no'}.")
         if sum(table.fallback_turns) > stood_in:
-            words.insert(0, f"{self.label(seat)} failed, so {self.game.fallback}'s rules played its turn.")
+            words.insert(0, f"{self.reader.starts(seat)} failed, so {self.game.fallback}'s rules played its turn.")
         if state.over:
             end_programs(table.services, self.game.results, state.ending())
-            words.append(self.address_person(self.teller.ending()[0]))
+            words.append(self.teller.ending()[0])
         self.log += [(moment.turn, line) for line in words]
         return moment, words
 
@@ -203,7 +201,7 @@ class Sitting(Session):
             seat, output = self.state.seat, output_of(self.game, kept)
             take(output if self.is_asked else None)
             if self.outputs[-1] != self.game.output_to_json(output):
-                name = self.label(seat)
+                name = self.reader.starts(seat)
                 raise UsageError(f"{name} plays differently now because its file has changed or it is not repeatable")
 
     def result(self) -> tuple[str, str]:
@@ -215,7 +213,7 @@ class Sitting(Session):
     def review_lies(self) -> LieReview:
         state, _ = self.setup.deal_game(self.game)
         outputs = [output_of(self.game, kept) for kept in self.outputs]
-        return review_lies(self.game, state, outputs, self.me, self.label)
+        return review_lies(self.game, state, outputs, self.me, self.reader)
 
     def make_record(self) -> GameRecord:
         setup, number = self.setup, self.number or None

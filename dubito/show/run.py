@@ -18,9 +18,9 @@ from dubito.experiment.stop import describe_standing, pair_standings
 from dubito.experiment.stored import Run, check_replayable, read_run
 from dubito.game import State
 from dubito.game.moves import output_of
+from dubito.game.reader import table_reader
 from dubito.game.record import GameRecord
 from dubito.game.streams import DealStreams
-from dubito.game.words import labels
 from dubito.show.session import Session, session_of_outputs, table_moves
 from dubito.show.story import ModelDecisions, Texts, story_of_game, winners
 from dubito.stats.tally import Outcome, build_outcome, read_record
@@ -47,7 +47,7 @@ class ReplayedGames:
         session, names, kept = self.replay(game)
         results = self.source.game.results
         try:
-            whole = story_of_game(session, [session.label(seat) for seat in range(len(names))])
+            whole = story_of_game(session, session.reader.names(len(names)))
         except DubitoError as error:
             raise CannotShowGame(f"it cannot be replayed: {error}") from None
         seats, contender, fallbacks = [*range(len(names))], None, [0] * len(names)
@@ -122,7 +122,7 @@ class ReplayedGames:
     def _seat_players(self, number: int) -> tuple[Session, list[str]]:
         self._changed_bots()
         table, names = rebuild_table(self.source, number, lambda place, question, end: None)
-        return Session(self.source.game, table.state, labels(names, None), table_moves(table)), names
+        return Session(self.source.game, table.state, table_reader(names), table_moves(table)), names
 
     def _from_record(self, number: int, names: list[str], record: dict[str, Any]) -> Session:
         game = self.source.game
@@ -131,7 +131,7 @@ class ReplayedGames:
         if game.deal_to_json(state) != {key: value for key, value in record.items() if key != "outputs"}:
             raise CannotShowGame("its seed deals other cards, so the record was modified or is damaged")
         return session_of_outputs(
-            game, state, (output_of(game, kept) for kept in record["outputs"]), labels(names, None)
+            game, state, (output_of(game, kept) for kept in record["outputs"]), table_reader(names)
         )
 
     def _changed_bots(self) -> Mapping[str, str]:

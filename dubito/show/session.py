@@ -13,11 +13,11 @@ from dubito.game.bot_deadline import limit_bot_time
 from dubito.game.events import EVERYTHING
 from dubito.game.find import Registry
 from dubito.game.moves import Forfeit, make_move
+from dubito.game.reader import Reader, table_reader
 from dubito.game.record import GameRecord, Recorder, Records
 from dubito.game.seeds import Seed
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, GameCode, Table, step
-from dubito.game.words import Label, labels
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -44,7 +44,7 @@ class Session(Iterator[Moment]):
         self,
         game: Game,
         state: Any,
-        label: Label,
+        reader: Reader,
         move: MoveSource,
         *,
         table: Table | None = None,
@@ -55,7 +55,7 @@ class Session(Iterator[Moment]):
         `move` raises StopIteration when no moves are left, and returns None as the output of a forfeit. Errors at the
         `table` are added to the moments. If `rules` are given, the game is recorded.
         """
-        self.game, self.state, self.label, self.move = game, state, label, move
+        self.game, self.state, self.reader, self.move = game, state, reader, move
         self.thinks: Callable[[int], bool] = lambda seat: False  # whether a seat's player may take long
         self.outputs: list[Any] = []  # for a recorded game, in the game's JSON format
         self._errors: Sequence[BotError] = table.errors if table else ()
@@ -114,14 +114,14 @@ def table_moves(table: Table) -> MoveSource:
     return move
 
 
-def session_of_outputs(game: Game, state: Any, outputs: Iterable[Any], label: Label) -> Session:
+def session_of_outputs(game: Game, state: Any, outputs: Iterable[Any], reader: Reader) -> Session:
     moves = ((output, make_move(state, output)) for output in outputs)
-    return Session(game, state, label, moves.__next__)
+    return Session(game, state, reader, moves.__next__)
 
 
-def session_of_record(game: Game, record: GameRecord, label: Label) -> Session:
+def session_of_record(game: Game, record: GameRecord, reader: Reader) -> Session:
     state, outputs = Records(game).deal_record(record)
-    return session_of_outputs(game, state, outputs, label)
+    return session_of_outputs(game, state, outputs, reader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +165,8 @@ class BotsGame:
         return self.registry.game
 
     @property
-    def label(self) -> Label:
-        return labels(list(self.names), None)
+    def reader(self) -> Reader:
+        return table_reader(list(self.names))
 
     @property
     def kinds(self) -> list[PlayerKind]:
@@ -211,7 +211,7 @@ class BotsGame:
                 raise callback_errors[-1]
             return made
 
-        session = Session(self.game, table.state, self.label, move, table=table, rules=self.rules.model_dump())
+        session = Session(self.game, table.state, self.reader, move, table=table, rules=self.rules.model_dump())
         session.thinks = lambda seat: entrants[seat].bot.is_model or entrants[seat].bot.is_program
         return session
 

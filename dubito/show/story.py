@@ -6,30 +6,25 @@ Every state comes from the engine. The viewer does not implement any rules.
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Final
 
 from dubito.errors import UsageError, join_names
 from dubito.game import FALLBACK_OUTCOME, Ending, Game, Results
 from dubito.game.moves import Forfeit, require_whole_game
+from dubito.game.reader import A_PERSON, THE_PERSON, YOU, name_seats, table_reader
 from dubito.game.record import GameRecord
 from dubito.game.seeds import Seed
 from dubito.game.words import (
-    A_PERSON,
-    THE_PERSON,
     Line,
     Marks,
     Panel,
     Play,
     describe_forfeit,
     describe_start,
-    labels,
     list_faces,
-    name_seats,
     pluralize,
-    to_third_person,
 )
 from dubito.llm.answers import extract_reasoning
 from dubito.llm.protocols import conversation, find_protocol, parse_stored_request, read_recorded_reply
@@ -44,15 +39,15 @@ from dubito.store.run_db import RunDb
 from dubito.store.spend import PICO
 
 
-def story_of_game(session: Session, names: Sequence[str], spoken: Callable[[str], str] = str) -> dict[str, Any]:
+def story_of_game(session: Session, names: Sequence[str]) -> dict[str, Any]:
     """Return the viewer's data for a game, starting at its deal.
 
-    `spoken` adapts sentences to their reader. `truths` contains, for each move, the truth about statements that a model
+    `truths` contains, for each move, the truth about statements that a model
     can make before the move. `ending` is empty if the moves stop before the game is over. Errors from illegal moves
     propagate.
     """
     truths: list[bool | None] = []
-    whole = _Story(session, spoken).build(_note_truths(session, truths), names)
+    whole = _Story(session).build(_note_truths(session, truths), names)
     lie, _ = session.game.results.lie_words
     return whole | {"truths": truths, "lie": lie}
 
@@ -135,20 +130,18 @@ def story_of_record(game: Game, record: GameRecord, for_others: bool = False, pe
     and includes `standing`. Raises UsageError if the record breaks the rules or ends too early.
     """
     me = seat_of_guest(record.players)
-    spoken, called = game.words.address_person, "You"
-    if for_others:
-        spoken, called = partial(to_third_person, called=person or THE_PERSON), person or A_PERSON.capitalize()
-    names = name_seats(record.players, me, called)
-    session = session_of_record(game, record, labels(record.players, me))
+    in_names, called = (person or A_PERSON, person or THE_PERSON) if for_others else ("You", YOU)
+    names = name_seats(record.players, me, person or in_names.capitalize())
+    session = session_of_record(game, record, table_reader(record.players, me, called))
     with require_whole_game(session.state):
-        whole = story_of_game(session, names, spoken)
+        whole = story_of_game(session, names)
     # records do not contain the kinds of the other players
     kinds = ["person" if seat == me else None for seat in range(len(names))]
     ending = session.state.ending()
     if for_others:
-        labelled = [session.label(seat) for seat in range(len(names))]
-        standing = describe_results(game.results, ending, labelled, len(whole["turns"]))
-        whole["standing"] = to_third_person(standing, person or A_PERSON)
+        named = name_seats(record.players, me, in_names)
+        standing = describe_results(game.results, ending, named, len(whole["turns"]))
+        whole["standing"] = f"{standing[:1].upper()}{standing[1:]}"
     return whole | {"me": me, "winners": winners_of_ending(game.results, ending), "kinds": kinds}
 
 
@@ -160,10 +153,10 @@ def winners_of_ending(results: Results, ending: Ending) -> list[int]:
 class _Story:
     """Describes a game. Each turn consists of its sentences, the truth and the changed panels."""
 
-    def __init__(self, session: Session, spoken: Callable[[str], str]) -> None:
-        self._session, self._spoken = session, spoken
+    def __init__(self, session: Session) -> None:
+        self._session = session
         self._words = session.game.words
-        self._teller = self._words.teller(session.state, session.label)
+        self._teller = self._words.teller(session.state, session.reader)
         self._faces: dict[str, int] = {}  # index of each card that is drawn, by name
         self._plays: dict[str, int] = {}  # index of each play, by its JSON
 
@@ -171,7 +164,7 @@ class _Story:
         """Return the game's data. The moves of a turn form one step in the viewer."""
         state, words = self._session.state, self._words
         self._panels = dealt = [*map(self._panel, self._teller.panels())]
-        start = self._spoken(describe_start(words, state, self._session.label))
+        start = describe_start(words, state, self._session.reader)
         turns: list[dict[str, Any]] = []
         story: list[str] = []
         turn, played = _Turn(), state.turns_played
@@ -179,7 +172,7 @@ class _Story:
             self._add_move(turn, moment)
             if state.over or state.turns_played != played:
                 turns.append(self._turn(turn))
-                story.append(self._spoken(" ".join(line.said for line in turn.lines if line.said)))
+                story.append(" ".join(line.said for line in turn.lines if line.said))
                 turn, played = _Turn(), state.turns_played
         return {
             "names": list(names),
@@ -189,13 +182,13 @@ class _Story:
             "panels": dealt,
             "turns": turns,
             "story": story,
-            "ending": self._spoken(self._teller.ending()[0]) if state.over else "",
+            "ending": self._teller.ending()[0] if state.over else "",
         }
 
     def _add_move(self, turn: "_Turn", moment: Moment) -> None:
         turn.movers.append(moment.seat)
         if isinstance(moment.output, Forfeit):
-            turn.lines.append(Line(describe_forfeit(moment.output.seat, self._session.label, self._session.game)))
+            turn.lines.append(Line(describe_forfeit(moment.output.seat, self._session.reader, self._session.game)))
             turn.marks.append(Marks(("forfeit",)))
             return
         turn.lines += self._teller.describe_move(moment.seat, moment.output, moment.events)
@@ -211,16 +204,16 @@ class _Story:
         }
         changed |= dict.fromkeys(range(len(now), len(self._panels)))  # these panels no longer exist
         self._panels = now
-        truth = [[self._spoken(line.truth), self._indexes(line.cards)] for line in turn.lines if line.truth]
+        truth = [[line.truth, self._indexes(line.cards)] for line in turn.lines if line.truth]
         return {"seat": turn.movers[0], "panels": changed, "truth": truth} | turn.described()
 
     def _panel(self, panel: Panel) -> dict[str, Any]:
         """Return what the viewer draws of a panel, without empty fields."""
         drawn = {
-            "title": self._spoken(panel.title) if panel.seat is None else "",
+            "title": panel.title if panel.seat is None else "",
             "seat": panel.seat,
-            "public": self._spoken(panel.public),
-            "truth": self._spoken(_lead(panel.truth) if panel.cards else panel.truth),
+            "public": panel.public,
+            "truth": _lead(panel.truth) if panel.cards else panel.truth,
             "known": bool(panel.cards) and not panel.truth,  # whether everyone sees the cards
             "cards": self._indexes(panel.cards),
             "folded": panel.folded,
@@ -231,7 +224,7 @@ class _Story:
         return {key: value for key, value in drawn.items() if value or (value == 0 and key == "seat")}
 
     def _play(self, play: Play) -> int:
-        encoded = json.dumps([play.seat, self._spoken(play.claim), self._indexes(play.cards), play.lie, play.shown])
+        encoded = json.dumps([play.seat, play.claim, self._indexes(play.cards), play.lie, play.shown])
         return self._plays.setdefault(encoded, len(self._plays))
 
     def _indexes(self, cards: Sequence[str]) -> list[int]:

@@ -15,8 +15,8 @@ from dubito.errors import RunStopped, UsageError, join_names, one_line
 from dubito.files import write_whole
 from dubito.game import Ending, Results
 from dubito.game.moves import require_whole_game
+from dubito.game.reader import Reader, name_seats
 from dubito.game.record import Strict
-from dubito.game.words import name_seats, seat_label
 from dubito.report.share import saved_record
 from dubito.show.opponents import as_sentence
 from dubito.show.person import GUEST, seat_of_guest
@@ -114,7 +114,7 @@ def deal_time(name: str, summary: Summary) -> datetime:
 def _summary(path: Path, changed: int, size: int) -> Summary:
     try:
         game, record = saved_record(path)
-        session = session_of_record(game, record, seat_label)
+        session = session_of_record(game, record, Reader())
         with require_whole_game(session.state):
             deque(session, maxlen=0)
     except UsageError as error:

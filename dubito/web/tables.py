@@ -25,9 +25,10 @@ from dubito.errors import DubitoError, IllegalOutput, RunStopped, UsageError, on
 from dubito.files import describe_fault, write_whole
 from dubito.game import Bool, Cards, Choice, Game, PlayerKind, Text
 from dubito.game.find import DUBITO
+from dubito.game.reader import name_seats
 from dubito.game.record import Records, Strict
 from dubito.game.seeds import TEXT_PATTERN
-from dubito.game.words import Option, Panel, Play, Question, Words, describe_answers, list_faces, name_seats
+from dubito.game.words import Option, Panel, Play, Question, Words, describe_answers, list_faces
 from dubito.show.lie_review import LieReview
 from dubito.show.opponents import FamilyGames, Opponent, Opponents, as_sentence, describe_trouble
 from dubito.show.person import SEEDS, Setup, Sitting, seat_person, set_up
@@ -91,7 +92,7 @@ def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, said: lis
     """
     state, words, panels = sitting.state, sitting.words, sitting.teller.panels()
     hand, drawn = list_faces(words, words.hand(state, sitting.me)), tuple(words.DRAWN_LINES)
-    sees = words.describe_view(state, sitting.me, sitting.label) if sitting.is_asked else []
+    sees = words.describe_view(state, sitting.me, sitting.reader) if sitting.is_asked else []
     seats = {panel.seat: panel for panel in panels if panel.seat is not None}
     known = [seats.get(seat, Panel("", "", "", seat)) for seat in range(len(sitting.setup.players))]
     boards = [*_boards(sitting, panels)]
@@ -120,11 +121,11 @@ def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, said: lis
 
 
 def _show_public(sitting: Sitting, panel: Panel) -> Shown:
-    return sitting.address_person(panel.public), [] if panel.truth else list_faces(sitting.words, panel.cards)
+    return panel.public, [] if panel.truth else list_faces(sitting.words, panel.cards)
 
 
 def _show_truth(sitting: Sitting, panel: Panel) -> Shown:
-    return sitting.address_person(panel.truth), list_faces(sitting.words, panel.cards) if panel.truth else []
+    return panel.truth, list_faces(sitting.words, panel.cards) if panel.truth else []
 
 
 def _boards(sitting: Sitting, panels: Sequence[Panel]) -> Iterator[Board]:
@@ -136,7 +137,7 @@ def _boards(sitting: Sitting, panels: Sequence[Panel]) -> Iterator[Board]:
         plays = [_show_play(sitting.words, play, is_known=over) for play in one.plays]
         for shown in (_show_public(sitting, one), *([_show_truth(sitting, one)] if over and one.truth else [])):
             if shown[0] or shown[1] or plays:
-                yield Board(sitting.address_person(one.title), shown, 0 if shown[1] else one.backs, plays)
+                yield Board(one.title, shown, 0 if shown[1] else one.backs, plays)
 
 
 def _show_play(words: Words, play: Play, is_known: bool) -> ShownPlay:
@@ -153,7 +154,7 @@ def _show_play(words: Words, play: Play, is_known: bool) -> ShownPlay:
 
 def _question(sitting: Sitting) -> Question:
     state, words = sitting.state, sitting.words
-    if (own := words.question(state, sitting.me, sitting.label)) is not None:
+    if (own := words.question(state, sitting.me, sitting.reader)) is not None:
         return own
     node, legal = sitting.game.node(state.view().node), sitting.game.legal_answers(state)
     how, options, bounds = describe_answers(node, legal), list[Any](), None
@@ -251,7 +252,7 @@ class LiveTable:
         rests, frames, sitting = self.rests.is_set(), list(self.frames), self.sitting
         over = rests and sitting.state.over
         result, ended = sitting.result() if over else (None, "")
-        review = sitting.review_lies() if over else LieReview()
+        review = sitting.review_lies() if over else LieReview(sitting.reader)
         moments = (("best", review.best), ("worst", review.worst))
         return {
             "table": self.kept.number,
@@ -271,7 +272,7 @@ class LiveTable:
             "ended": ended,
             "explained": sitting.words.explain_verdict(sitting.state, sitting.me) if over else "",
             "figures": review.figures(*sitting.game.results.lie_words),
-            "moments": [(kind, one.turn, sitting.address_person(one.text)) for kind, one in moments if one],
+            "moments": [(kind, one.turn, one.text) for kind, one in moments if one],
             "record": self.kept.record,
             "seed": self.kept.setup.seed if over else None,  # anyone who knows the seed can deal the same cards
             "errors": sitting.errors if over else [],

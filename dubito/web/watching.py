@@ -91,11 +91,11 @@ class LiveGame(GameSource):
     def data(self, game: int) -> dict[str, Any]:
         trouble = self.trouble  # read before the moves: after trouble, no more moves come
         live, state = self._game, self._game.deal_state()
-        names = [live.label(seat) for seat in range(len(live.names))]
+        names = live.reader.names(len(live.names))
         outputs = [output_of(live.game, kept) for kept in self._outputs]
         asked: dict[str, Any] = {"decisions": [], "pieces": [], "shared": []}
         with self._lock:
-            whole = story_of_game(session_of_outputs(live.game, state, outputs, live.label), names)
+            whole = story_of_game(session_of_outputs(live.game, state, outputs, live.reader), names)
             if self._asked is not None:
                 asked = self._asked.describe_game(live.number or 0, whole, self._texts, len(whole["turns"]) + 1)
         won = winners_of_ending(live.game.results, state.ending()) if state.over else None

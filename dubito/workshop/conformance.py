@@ -27,6 +27,7 @@ from dubito.game.flaws import find_ending_flaws, find_position_flaws, find_unkno
 from dubito.game.moves import require_whole_game
 from dubito.game.packages import games_path
 from dubito.game.position_file import dump_position, load_position
+from dubito.game.reader import Reader
 from dubito.game.record import Records
 from dubito.game.words import Words
 from dubito.llm.prompts import Prompt, load_prompt
@@ -305,10 +306,12 @@ def _check_saved_games(subject: Subject) -> Iterator[Flaw]:
     for deal, seats in subject.deals[::DEALS_PER_SIZE]:
         table = subject.table(deal, seats)
         names = [entrant.name for entrant in table.entrants]
-        session = Session(subject.game, table.state, names.__getitem__, table_moves(table), table=table, rules=rules)
+        session = Session(
+            subject.game, table.state, Reader(names.__getitem__), table_moves(table), table=table, rules=rules
+        )
         turns = sum(1 for _ in session)
         record = records.load(records.dump(session.record(names, 0, deal, None)))
-        again = session_of_record(subject.game, record, names.__getitem__)
+        again = session_of_record(subject.game, record, Reader(names.__getitem__))
         with require_whole_game(again.state):
             if sum(1 for _ in again) != turns:
                 yield Flaw(subject.main, "a saved game has a different number of moves when it is replayed")
@@ -379,7 +382,7 @@ class _End(NamedTuple):
 def _winners(subject: Subject, deal: int, seats: int) -> Iterator[_End]:
     """Yield the winners according to the game's words, standing, state and last events."""
     results, state = subject.game.results, subject.state(deal, seats)
-    teller = subject.game.words.teller(state, "Player{}Z".format)
+    teller = subject.game.words.teller(state, Reader("Player{}Z".format))
     events: Sequence[GameEvent] = ()
     for output in subject.outputs[deal, seats]:
         mover, events = state.seat, state.apply(output, EVERYTHING)
@@ -499,23 +502,23 @@ def _with_hostile_messages(cls: type[Player], game: Game) -> type[Player]:
 
 def _check_words(subject: Subject) -> Iterator[Flaw]:
     """Check the game's texts, from its rules to its ending."""
-    words, rules = subject.game.words, subject.game.rules()
+    words, rules, reader = subject.game.words, subject.game.rules(), Reader(str, 0)
     file = find_file(subject, words, subject.file("words.py"))
     for deal, seats in subject.deals:
         state = subject.state(deal, seats)
         texts: list[Any] = [*words.rules(rules, seats), words.summarize_rules(rules)]
-        texts += [words.sentence(event, str) for event in state.start]
-        teller = words.teller(state, str)
+        texts += [words.sentence(event, reader) for event in state.start]
+        teller = words.teller(state, reader)
         for output in subject.outputs[deal, seats]:
             seat = state.seat
             texts += [
                 teller.describe_hand(seat),
-                *words.describe_view(state, seat, str),
+                *words.describe_view(state, seat, reader),
                 words.key_hint(state),
                 *words.hand(state, seat),
             ]
             events = state.apply(output, EVERYTHING)
-            texts += [words.address_person(words.sentence(event, str)) for event in events]
+            texts += [words.sentence(event, reader) for event in events]
             texts += [line.said for line in teller.describe_move(seat, output, events)]
             for panel in teller.panels():
                 texts += [panel.title, panel.badge, *panel.cards]

@@ -20,7 +20,7 @@ from dubito.experiment.lies import LIES, MAX_LIE_GAMES, replay_lies
 from dubito.experiment.replay import ReplayedLogs
 from dubito.experiment.resolve import model_settings, model_specs
 from dubito.experiment.stored import Run
-from dubito.game.words import seat_label
+from dubito.game.reader import Reader
 from dubito.llm.protocols import parse_stored_request, read_recorded_reply
 from dubito.llm.request import replace_surrogates
 from dubito.stats.rates import Rate
@@ -259,7 +259,7 @@ def _replayed_rows(run: Run, progress: Callable[[int], None]) -> Iterator[tuple[
 
 
 def _event_rows(run: Run, logs: ReplayedLogs, game: int) -> Iterator[_Row]:
-    (log, turns), words = logs.of_game(game), run.registry.game.words
+    (log, turns), words, reader = logs.of_game(game), run.registry.game.words, Reader()
     for number, (event, turn) in enumerate(zip(log.events, turns, strict=True)):
         yield {
             "game": game,
@@ -269,7 +269,7 @@ def _event_rows(run: Run, logs: ReplayedLogs, game: int) -> Iterator[_Row]:
             "event": type(event).__name__,
             "only": event.only,
             "fields": _fields_as_json(event),
-            "sentence": words.sentence(event, seat_label),
+            "sentence": words.sentence(event, reader),
         }
 
 

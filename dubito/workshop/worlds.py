@@ -15,6 +15,7 @@ from dubito.errors import IllegalOutput, UsageError
 from dubito.game import Bool, Cards, Choice, GameEvent
 from dubito.game.events import EVERYTHING
 from dubito.game.log import Log, Position
+from dubito.game.reader import Reader
 from dubito.game.streams import DealStreams
 from dubito.game.words import Line, Words
 from dubito.workshop.plain_data import list_leaves, public_attributes, to_plain
@@ -133,7 +134,7 @@ class SeatWorld:
             return {}
         state, seat = self.state, self.seat
         shown: dict[str, Any] = {
-            "describe_view": [*words.describe_view(state, seat, "seat {}".format)],
+            "describe_view": [*words.describe_view(state, seat, Reader())],
             "hand": [*words.hand(state, seat)],
         }
         shown |= {"key_hint": words.key_hint(state)}
@@ -153,7 +154,7 @@ def build_world(subject: Subject, deal: int, seats: int, seat: int, draw: int) -
     game, chance = subject.game, _ChangedRandom(DealStreams(0, deal).deck(), draw)
     state = game.deal(game.rules(), seats, chance)
     words = own_words(subject)
-    teller = words.teller(state, "seat {}".format) if words else None
+    teller = words.teller(state, Reader()) if words else None
     return SeatWorld(subject, seats, seat, state, Log(), chance, teller)
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.game.events import EVERYTHING
+from dubito.game.reader import Reader, seat_label
 from dubito.game.record import FORMAT, GameRecord, Recorder
-from dubito.game.words import seat_label
 from dubito.games.dubito.events import (
     CardList,
     CardsPlayedEvent,
@@ -53,7 +53,7 @@ SENTENCES: list[tuple[Event, str]] = [
 
 @pytest.mark.parametrize(("event", "words"), SENTENCES)
 def test_r26_every_event_is_described(event: Event, words: str) -> None:
-    assert sentence(event, ("Bo", "Cy", "Di").__getitem__) == words
+    assert sentence(event, Reader(("Bo", "Cy", "Di").__getitem__)) == words
 
 
 def test_a_story_names_seats() -> None:

@@ -14,8 +14,8 @@ from dubito.experiment.resolve import resolve
 from dubito.experiment.run import RunOptions, play
 from dubito.game import Game
 from dubito.game.find import Registry
+from dubito.game.reader import Reader
 from dubito.game.table import step
-from dubito.game.words import seat_label
 from tests.cli.kit import REPO, Shell
 from tests.experiment.kit import means
 from tests.games.kit import EVERY_GAME, GAMES, deal_game, outputs_of, registry_of, table_of
@@ -45,7 +45,7 @@ def test_no_events_are_built_without_observers(registry: Registry, game: Game) -
 def test_all_shown_cards_have_a_face_and_a_known_icon(registry: Registry, game: Game) -> None:
     words, ours = game.words, (REPO / "dubito" / "report" / "static" / "cards.js").read_text()
     table = table_of(registry, 0, game.seats[0])
-    teller, drawn = words.teller(table.state, seat_label), set[str]()
+    teller, drawn = words.teller(table.state, Reader()), set[str]()
     while not table.state.over:
         seat = table.state.seat
         drawn.update(words.hand(table.state, seat))

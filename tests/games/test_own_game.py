@@ -9,6 +9,7 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.game.find import find_game
+from dubito.game.reader import Reader
 from dubito.game.rehearsal import bot_after
 from dubito.game.words import Words
 from tests.cli.kit import Shell
@@ -89,7 +90,7 @@ def test_run_without_games_is_reported(shell: Shell) -> None:
 def test_hand_is_shown_without_words() -> None:
     remove_parts(Path("games/stacks/game.py"), "words")
     game = find_game("stacks", Path.cwd())
-    lines = game.words.describe_view(deal_game(game), 0, str)
+    lines = game.words.describe_view(deal_game(game), 0, Reader())
     assert lines[0] == "heights: (0, 0)"
     assert re.fullmatch(r"Your cards: held \(\d, \d, \d\)", lines[1])
 
@@ -114,7 +115,7 @@ def test_after_seats_a_bot_in_any_game() -> None:
 def test_built_in_games_show_a_seats_hand() -> None:
     for game in GAMES.values():
         state = deal_game(game)
-        assert game.words.describe_view(state, state.seat, str)
+        assert game.words.describe_view(state, state.seat, Reader())
 
 
 def test_edited_module_is_imported_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from dubito.game.events import EVERYTHING
-from dubito.game.words import Marks, Panel, Play, seat_label
+from dubito.game.reader import Reader
+from dubito.game.words import Marks, Panel, Play
 from dubito.games.dubito.game import GAME
 from tests.engine.helpers import output, position
 
@@ -12,7 +13,7 @@ from tests.engine.helpers import output, position
 def story(hands: str, *moves: str, **rules: Any) -> list[tuple[list[Panel], Marks]]:
     """Return the panels and marks after each move."""
     game, found = position(hands, **rules), []
-    teller: Any = GAME.words.teller(game, seat_label)
+    teller: Any = GAME.words.teller(game, Reader())
     for move in map(output, moves):
         seat = game.seat
         teller.describe_move(seat, move, game.apply(move, EVERYTHING))

@@ -52,6 +52,7 @@ def test_code_in_the_guide_matches_the_example() -> None:
         *["games/kuhn/game.py"] * 4,
         "bots/manual/kuhn/coin.py",
         "games/kuhn/facts.py",
+        "games/kuhn/words.py",
         "pyproject.toml",
     ]
     assert [name for name, _ in text] == ["prompts/kuhn/plain/user.jinja"]

@@ -9,9 +9,10 @@ import pytest
 from dubito.errors import IllegalOutput, UsageError
 from dubito.game import LieMark
 from dubito.game.find import Registry, find_bots
+from dubito.game.reader import Reader, table_reader
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, play_game
-from dubito.game.words import ME, labels, person_sentences
+from dubito.game.words import person_sentences
 from dubito.games.bs.game import GAME as BS
 from dubito.games.dubito.cards import TurnOutput
 from dubito.games.dubito.engine import Rules, deal_table
@@ -97,17 +98,17 @@ def test_only_the_person_has_that_name_in_the_record() -> None:
 
 
 def test_person_is_addressed_directly() -> None:
-    label = labels(["You", GUEST, "You", "A puts\0"], 1)
-    assert [label(seat) for seat in (0, 2, 3)] == ["You 0", "You 2", "A puts\\x00"]
-    assert [labels(["you", GUEST, "Me"], me)(0) for me in (1, None)] == ["you 0", "you"]
-    assert person_sentences(GAME.words, [CardsPlayedEvent(1, 7, 2)], label, 1) == ["You play 2 cards as 7s."]
-    assert person_sentences(GAME.words, [CardsPlayedEvent(0, 7, 2)], label, 1) == ["You 0 plays 2 cards as 7s."]
+    reader = table_reader(["You", GUEST, "You", "A puts\0"], 1)
+    assert reader.names(4) == ["You 0", "you", "You 2", "A puts\\x00"]
+    assert [table_reader(["you", GUEST, "Me"], me).name(0) for me in (1, None)] == ["you 0", "you"]
+    assert person_sentences(GAME.words, [CardsPlayedEvent(1, 7, 2)], reader) == ["You play 2 cards as 7s."]
+    assert person_sentences(GAME.words, [CardsPlayedEvent(0, 7, 2)], reader) == ["You 0 plays 2 cards as 7s."]
     mine = DoubtResolvedEvent(1, 3, False, CardList([7, 0]), CardList([7, 8]), 7, 1)
-    assert person_sentences(GAME.words, [mine], label, 1) == [
+    assert person_sentences(GAME.words, [mine], reader) == [
         "You doubt A puts\\x00, who shows 7 joker: honest. 1 joker leaves the game. You pick up 2 cards."
     ]
     caught = DoubtResolvedEvent(3, 1, True, CardList([8]), CardList([8]), 7, 0)
-    assert person_sentences(GAME.words, [caught], label, 1) == [
+    assert person_sentences(GAME.words, [caught], reader) == [
         "A puts\\x00 doubts you, and you show 8: a bluff. You pick up 1 card."
     ]
 
@@ -116,7 +117,7 @@ def test_person_sees_the_end(guests: Opponents) -> None:
     sitting = seat_person(guests, set_up(GAME, ["MrNoDoubt", "MrNoDoubt"], GAME.rules(max_turns=1), 0, 1), 0)
     _, words = sitting.step(TurnOutput(False, 1, sitting.state.hands[0].cards[:1]))
     assert words[-1] == "The game stops after 1 turns, unfinished for you and MrNoDoubt 1 and MrNoDoubt 2."
-    assert words[-1] == sitting.address_person(ending(sitting.state, sitting.label))
+    assert words[-1] == ending(sitting.state, sitting.reader)
     assert isinstance(sitting._table.players[0], Guest)
 
 
@@ -124,9 +125,9 @@ def test_private_events_of_other_seats_are_hidden() -> None:
     class Peeked(CardsPlayedEvent):
         only = 2
 
-    event, label = Peeked(2, 7, 1), labels(["A", GUEST, "B"], 1)
-    assert person_sentences(GAME.words, [event], label, 1) == []
-    assert person_sentences(GAME.words, [event], label, 2) == ["B plays 1 card as 7s."]
+    event = Peeked(2, 7, 1)
+    assert person_sentences(GAME.words, [event], table_reader(["A", GUEST, "B"], 1)) == []
+    assert person_sentences(GAME.words, [event], table_reader(["A", "B", GUEST], 2)) == ["You play 1 card as 7s."]
 
 
 @pytest.mark.parametrize(
@@ -158,14 +159,17 @@ def test_the_end_panel_of_bs_counts_every_play_the_person_judged(seed: int, seat
 
 
 def test_review_names_best_and_worst_decision() -> None:
-    review, right, wrong = LieReview(), LieMark(3, of=1, is_lie=True, called=True), LieMark(4, of=2, called=True)
+    review = LieReview(Reader("Bot{}".format, 0))
+    right, wrong = LieMark(3, of=1, is_lie=True, called=True), LieMark(4, of=3, called=True)
     assert review.figures("lie", "accusation") == []
-    for turn, (lie_mark, mover) in enumerate([(right, "A"), (right._replace(pile=9), "B"), (wrong, "C")], 1):
-        review.note_reaction(lie_mark, turn, mover, "lie")
-    review.note_caller(LieMark(2, of=0, is_lie=True, called=True), 7, "D", "lie")
-    assert review.best == (9, 2, f"{ME} caught B's lie, with 9 cards on the pile.")
-    assert review.worst == (4, 3, f"{ME} did not believe C, who was honest, with 4 cards on the pile.")
-    assert [note for *_, note in review.figures("lie", "accusation")] == ["that you could call", "1 caught", "of 3"]
+    for turn, lie_mark in enumerate([right, right._replace(pile=9, of=2), wrong], 1):
+        review.note_reaction(lie_mark, turn, 0, "lie")
+    review.note_caller(LieMark(2, of=0, is_lie=True, called=True), 7, 1, "lie")
+    assert review.best == (9, 2, "You caught Bot2's lie, with 9 cards on the pile.")
+    assert review.worst == (4, 3, "You did not believe Bot3, who was honest, with 4 cards on the pile.")
+    review.note_caller(LieMark(5, of=0, is_lie=True, called=True), 8, 1, "lie")
+    assert review.worst == (5, 8, "Bot1 caught you in a lie, with 5 cards on the pile.")
+    assert [note for *_, note in review.figures("lie", "accusation")] == ["that you could call", "2 caught", "of 3"]
 
 
 def _bs(seed: int, seat: int) -> Setup:

@@ -2,17 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dubito.errors import UsageError, one_line
 from dubito.game import GameEvent
 from dubito.game.events import AnswerEvent
+from dubito.game.reader import Reader
 from dubito.game.words import (
     HAND,
-    ME,
     Claim,
     Face,
-    Label,
     Line,
     Marks,
     Panel,
@@ -20,7 +19,6 @@ from dubito.game.words import (
     Teller,
     Words,
     pluralize,
-    to_second_person,
 )
 from dubito.games.bs.cards import (
     COPIES,
@@ -37,6 +35,7 @@ from dubito.games.bs.cards import (
     WinEvent,
 )
 from dubito.games.bs.engine import State
+from dubito.games.bs.knowledge import BSRules
 from dubito.games.bs.table import SEATS
 
 OBJECTIVE: Final = (
@@ -45,16 +44,36 @@ OBJECTIVE: Final = (
 _N: Final = len(SEATS)
 
 
-def rule_paragraphs(rules: Any) -> list[str]:
+class CardTerms(NamedTuple):
+    """How the rules call the cards' numbers."""
+
+    cards: str
+    order: str  # in which they are asked for
+    number: str
+
+
+_IN_NUMBERS: Final = CardTerms(
+    f"numbers 0 to {NUMBERS - 1}",
+    f"The first turn asks for the number 0, the next for 1, and so on; after {NUMBERS - 1} comes 0 again",
+    "number",
+)
+_IN_RANKS: Final = CardTerms(
+    "ranks A, 2 to 10, J, Q and K",
+    "The first turn asks for aces, the next for 2s, and so on; after kings come aces again",
+    "rank",
+)
+
+
+def rule_paragraphs(rules: BSRules, terms: CardTerms = _IN_NUMBERS) -> list[str]:
     """Return the rules in force, each as a paragraph."""
     return [
-        f"{_N} players sit in seats 0 to {_N - 1}. The deck has {len(DECK)} cards: the numbers 0 to {NUMBERS - 1}, "
+        f"{_N} players sit in seats 0 to {_N - 1}. The deck has {len(DECK)} cards: the {terms.cards}, "
         f"{COPIES} of each. All are dealt, {NUMBERS} to each seat. Everyone sees only their own hand, and always knows "
         "how many cards each seat holds and how many are on the pile.",
-        f"Turns go in seat order from seat 0; {_N} turns are a round. The first turn asks for the number 0, the next "
-        f"for 1, and so on; after {NUMBERS - 1} comes 0 again, whatever happens.",
+        f"Turns go in seat order from seat 0; {_N} turns are a round. {terms.order}, whatever happens.",
         "On your turn you play one or more cards face down on the pile, as many as you like, and claim that all of "
-        "them have the number asked for. If any card has another number, the play is a lie. Nobody may pass.",
+        f"them have the {terms.number} asked for. If any card has another {terms.number}, the play is a lie. Nobody "
+        "may pass.",
         "After each play the other three seats are asked, in seat order from seat 0, whether they accuse the player of "
         "lying. They do not hear each other's answers. All three are asked, even if the player has no cards left.",
         "If nobody accuses, the cards stay on the pile, unseen. If several accuse, one of them is drawn at random, all "
@@ -81,15 +100,6 @@ _SIGNS: Final = ("A", *map(str, range(2, 11)), "J", "Q", "K")
 _RANKS: Final = ("ace", *map(str, range(2, 11)), "jack", "queen", "king")
 _COUNTS: Final = ("no", "one", "two", "three", "four")
 _NAMES: Final = {card: f"{_RANKS[card.number]} of {_SUITS[card.copy]}" for card in DECK}
-_FOR_PEOPLE: Final = {  # replaces phrases of the rules in prompts with the ranks that people see
-    f"the numbers 0 to {NUMBERS - 1}, {COPIES} of each": f"the ranks A, 2 to 10, J, Q and K, {COPIES} of each",
-    f"The first turn asks for the number 0, the next for 1, and so on; after {NUMBERS - 1} comes 0 again": (
-        "The first turn asks for aces, the next for 2s, and so on; after kings come aces again"
-    ),
-    "have the number asked for. If any card has another number": (
-        "have the rank asked for. If any card has another rank"
-    ),
-}
 
 
 def _ranks(number: int) -> str:
@@ -101,35 +111,37 @@ def _claim(n: int, number: int) -> str:
     return f"{count} {_RANKS[number] if n == 1 else _ranks(number)}"
 
 
-def sentence(event: GameEvent, label: Label) -> str:
+def sentence(event: GameEvent, reader: Reader) -> str:
     match event:
         case DealEvent():
-            held = (f"{label(seat)} holds {n}" for seat, n in enumerate(event.hands))
+            held = (f"{reader.does(seat, 'holds')} {n}" for seat, n in enumerate(event.hands))
             return f"The cards are dealt: {', '.join(held)}."
         case PlayEvent():
-            return f"{label(event.seat)} plays {pluralize(event.n_cards)} as {_ranks(event.number)}."
+            return f"{reader.starts(event.seat, 'plays')} {pluralize(event.n_cards)} as {_ranks(event.number)}."
         case CardsEvent():
             return f"really {numbers(event.cards)}: {'a lie' if event.lie else 'honest'}"
         case AnswerEvent(_, True, int(seat)):
-            return f"{label(seat)} says BS"
+            return f"{reader.starts(seat, 'says')} BS"
         case AcceptEvent():
             return "Nobody says BS."
         case AccuseEvent():
-            return _describe_accusation(event, label)
+            return _describe_accusation(event, reader)
         case LoseEvent(card, int(seat)):
-            return f"{label(seat)} loses {_SIGNS[card.number]} to the pile"
+            return f"{reader.starts(seat, 'loses')} {_SIGNS[card.number]} to the pile"
         case RoundEvent():
             return f"Round {event.round} is over."
         case WinEvent():
-            return f"{label(event.seat)} has no cards left and wins."
+            return f"{reader.starts(event.seat, 'has')} no cards left and {reader.verb(event.seat, 'wins')}."
     return ""
 
 
-def _describe_accusation(event: AccuseEvent, label: Label) -> str:
-    accuser, mover, taken = label(event.seat), label(event.mover), pluralize(event.pile)
+def _describe_accusation(event: AccuseEvent, reader: Reader) -> str:
+    called = f"BS! {reader.starts(event.seat, 'is')}"
+    takes = f"{reader.starts(event.taker, 'takes')} {pluralize(event.pile)}"
     if not event.lie:
-        return f"BS! {accuser} is wrong: {mover} was honest. {accuser} takes {taken}."
-    return f"BS! {accuser} is right: {mover} lied. {mover} takes {taken}; {accuser} begins a new pile with a card."
+        return f"{called} wrong: {reader.does(event.mover, 'was')} honest. {takes}."
+    begins = f"{reader.does(event.seat, 'begins')} a new pile with a card"
+    return f"{called} right: {reader.name(event.mover)} lied. {takes}; {begins}."
 
 
 def numbers(cards: Iterable[Card]) -> str:
@@ -145,8 +157,8 @@ def hand(state: State, seat: int) -> list[str]:
 
 
 class BSTeller(Teller):
-    def __init__(self, words: Words, state: State, label: Label) -> None:
-        super().__init__(words, state, label)
+    def __init__(self, words: Words, state: State, reader: Reader) -> None:
+        super().__init__(words, state, reader)
         self._plays: list[Play] = []  # on the pile
         self._number, self._is_lie = 0, False  # of the last play
         self._marks = Marks()
@@ -183,7 +195,7 @@ class BSTeller(Teller):
     def panels(self) -> list[Panel]:
         state = self.state
         hands = [
-            Panel(self.label(seat), pluralize(len(held)), self.describe_hand(seat), seat, held, backs=len(held))
+            Panel(self.reader.name(seat), pluralize(len(held)), self.describe_hand(seat), seat, held, backs=len(held))
             for seat in SEATS
             for held in [hand(state, seat)]
         ]
@@ -196,23 +208,16 @@ class BSTeller(Teller):
     def ending(self) -> list[str]:
         state = self.state
         if state.winner is not None:
-            how = f"The game is over: {self.label(state.winner)} wins."
+            how = f"The game is over: {self.reader.does(state.winner, 'wins')}."
         elif any(counts.forfeits for counts in state.counts):
             seat = next(seat for seat in SEATS if state.counts[seat].forfeits)
-            how = f"The game is over because of a mistake by {self.label(seat)}; nobody wins."
+            how = f"The game is over because of a mistake by {self.reader.name(seat)}; nobody wins."
         else:
             how = f"The game stops after {rounds(state.max_rounds)}; nobody wins."
         return [how, f"{state.turns_played} turns"]
 
 
 class BSWords(Words):
-    SECOND_PERSON = {
-        f"{ME} plays": "You play",
-        f"{ME} has no cards left and wins": "You have no cards left and win",
-        f"{ME} wins": "you win",
-        f"{ME} holds": "you hold",
-        ME: "you",
-    }
     QUESTIONS = {"cards": "Which cards?", "bs": "Say BS?"}
     FACES = {_NAMES[card]: Face(_SIGNS[card.number], _SUITS[card.copy]) for card in DECK}
     DRAWN_LINES = (HAND, "Cards held: ")
@@ -225,17 +230,17 @@ class BSWords(Words):
         "After another player's turn type `yes` to accuse them of lying, or `no`."
     )
 
-    def teller(self, state: State, label: Label) -> BSTeller:
-        return BSTeller(self, state, label)
+    def teller(self, state: State, reader: Reader) -> BSTeller:
+        return BSTeller(self, state, reader)
 
     def rules(self, rules: Any, seats: int) -> list[str]:
-        return [OBJECTIVE, *(to_second_person(sentence, _FOR_PEOPLE) for sentence in rule_paragraphs(rules))]
+        return [OBJECTIVE, *rule_paragraphs(rules, _IN_RANKS)]
 
     def summarize_rules(self, rules: Any) -> str:
         return f"At most {rounds(rules.max_rounds)}"
 
-    def sentence(self, event: GameEvent, label: Label) -> str:
-        return sentence(event, label)
+    def sentence(self, event: GameEvent, reader: Reader) -> str:
+        return sentence(event, reader)
 
     def shown_cards(self, event: GameEvent) -> Sequence[str]:
         return card_names(sorted(event.cards)) if isinstance(event, CardsEvent) else ()
@@ -252,17 +257,15 @@ class BSWords(Words):
     def verdict(self, state: State, seat: int) -> str:
         return "You win!" if state.winner == seat else "You lose." if state.winner is not None else "Nobody wins."
 
-    def describe_view(self, state: State, seat: int, label: Label) -> list[str]:
+    def describe_view(self, state: State, seat: int, reader: Reader) -> list[str]:
         """Return lines that list all hand sizes, the pile, the seat's cards and the question."""
         public = state.public
-        held = ", ".join(
-            f"{to_second_person(label(other), self.SECOND_PERSON)} {n}" for other, n in enumerate(public.hands)
-        )
+        held = ", ".join(f"{reader.name(other)} {n}" for other, n in enumerate(public.hands))
         lines = [f"Cards held: {held}. On the pile: {public.pile}.", f"{HAND}{numbers(state.hands[seat].cards)}"]
         if public.node == "cards":
             return [*lines, f"Your turn: play cards as {_ranks(public.number)}."]
         played = f"{pluralize(public.n_cards)} as {_ranks(public.number)}"
-        return [*lines, f"{label(public.mover)} played {played}. Do you say BS?"]
+        return [*lines, f"{reader.starts(public.mover)} played {played}. Do you say BS?"]
 
     def parse_line(self, line: str, state: State, seat: int) -> bool | list[Card]:
         """Parse a typed answer: yes or no, or cards by their signs."""

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.game import GameEvent
-from dubito.game.words import HAND, ME, Face, Label, Line, Marks, Panel, Teller, Words, pluralize
+from dubito.game.reader import Reader
+from dubito.game.words import HAND, Face, Line, Marks, Panel, Teller, Words, pluralize
 from dubito.games.defuse.engine import (
     ACTS,
     ALL_CARDS,
@@ -57,26 +58,28 @@ def rule_paragraphs() -> list[str]:
 _ICONS: Final = {DEFUSE: "shield", "see": "eye", "nothing": "blank"}  # for cards whose icon has another name
 
 
-def sentence(event: GameEvent, label: Label) -> str:
+def sentence(event: GameEvent, reader: Reader) -> str:
     match event:
         case DealEvent():
-            return f"{event.hands[0]} cards each; {event.pile} in the pile, with the bomb. {label(0)} begins."
+            begins = reader.starts(0, "begins")
+            return f"{event.hands[0]} cards each; {event.pile} in the pile, with the bomb. {begins}."
         case PlayEvent():
             then = ": the pile is shuffled" if event.card == "shuffle" else ""
-            return f"{label(event.seat)} plays a {event.card} card{then}."
+            return f"{reader.starts(event.seat, 'plays')} a {event.card} card{then}."
         case LookEvent():
             return f"The top cards are {', '.join(event.cards)}."
         case DrawEvent():
             bomb = ": the bomb!" if event.bomb else "."
-            return f"{label(event.seat)} draws a card from the {event.end} of the pile{bomb}"
+            return f"{reader.starts(event.seat, 'draws')} a card from the {event.end} of the pile{bomb}"
         case TakeEvent():
             return f"It is a {event.card} card."
         case PlaceEvent():
-            return f"{label(event.seat)} puts the bomb back into the pile."
+            return f"{reader.starts(event.seat, 'puts')} the bomb back into the pile."
         case HideEvent():
             return f"The bomb is at place {event.place} of the pile; 0 is the top."
         case EndEvent():
-            return f"{label(event.loser)} has no defuse card and blows up: {label(1 - event.loser)} wins."
+            blows = f"{reader.starts(event.loser, 'has')} no defuse card and {reader.verb(event.loser, 'blows')} up"
+            return f"{blows}: {reader.does(1 - event.loser, 'wins')}."
     return ""
 
 
@@ -102,7 +105,7 @@ class DefuseTeller(Teller):
     def panels(self) -> list[Panel]:
         state = self.state
         hands = [
-            Panel(self.label(seat), pluralize(len(held)), self.describe_hand(seat), seat, held, backs=len(held))
+            Panel(self.reader.name(seat), pluralize(len(held)), self.describe_hand(seat), seat, held, backs=len(held))
             for seat in (0, 1)
             for held in [hand(state, seat)]
         ]
@@ -118,11 +121,12 @@ class DefuseTeller(Teller):
         return [*hands, pile, played]
 
     def ending(self) -> list[str]:
-        state, label = self.state, self.label
+        state, reader = self.state, self.reader
         assert state.winner is not None
         loser = 1 - state.winner
-        by_mistake = f" by a mistake of {label(loser)};" if state.counts[loser].forfeits else ":"
-        return [f"The game is over{by_mistake} {label(state.winner)} wins.", pluralize(state.turns_played + 1, "turn")]
+        by_mistake = f" because of a mistake by {reader.name(loser)};" if state.counts[loser].forfeits else ":"
+        wins, turns = reader.does(state.winner, "wins"), pluralize(state.turns_played + 1, "turn")
+        return [f"The game is over{by_mistake} {wins}.", turns]
 
 
 _LETTERS: Final = {"d": "draw", "h": "shuffle", "s": "see", "k": "skip", "b": "bottom"}
@@ -133,14 +137,6 @@ def _playable(state: State) -> dict[str, str]:
 
 
 class DefuseWords(Words):
-    SECOND_PERSON = {
-        f": {ME} wins": ": you win",
-        f" of {ME};": " of yours;",
-        f"{ME} has": "You have",
-        **{f"{ME} {verb}s": f"You {verb}" for verb in ("begin", "play", "see", "draw", "put", "win")},
-        "You have no defuse card and blows": "You have no defuse card and blow",
-        ME: "you",
-    }
     FACES = {card: Face(card, _ICONS.get(card, card)) for card in ALL_CARDS}
     QUESTIONS = {"turn": "What now?", "place": "Where to hide the bomb?"}
     TITLE = "Draw and defuse"
@@ -155,8 +151,8 @@ class DefuseWords(Words):
         "whole words. When you have defused the bomb, type its place in the pile: 0 is the top."
     )
 
-    def teller(self, state: State, label: Label) -> DefuseTeller:
-        return DefuseTeller(self, state, label)
+    def teller(self, state: State, reader: Reader) -> DefuseTeller:
+        return DefuseTeller(self, state, reader)
 
     def rules(self, rules: Any, seats: int) -> list[str]:
         return [OBJECTIVE, *rule_paragraphs()]
@@ -164,8 +160,8 @@ class DefuseWords(Words):
     def summarize_rules(self, rules: Any) -> str:
         return ""
 
-    def sentence(self, event: GameEvent, label: Label) -> str:
-        return sentence(event, label)
+    def sentence(self, event: GameEvent, reader: Reader) -> str:
+        return sentence(event, reader)
 
     def shown_cards(self, event: GameEvent) -> Sequence[str]:
         match event:
@@ -178,12 +174,12 @@ class DefuseWords(Words):
     def hand(self, state: State, seat: int) -> list[str]:
         return hand(state, seat)
 
-    def describe_view(self, state: State, seat: int, label: Label) -> list[str]:
+    def describe_view(self, state: State, seat: int, reader: Reader) -> list[str]:
         """Return lines that describe the pile, the known cards of both hands, the played cards and the question."""
         played = ", ".join(reversed(state.discard)) or "nothing"
         pile, theirs = pluralize(len(state.pile)), pluralize(sum(state.hands[1 - seat].values()))
         lines = [
-            f"In the pile: {pile}. {label(1 - seat)} holds {theirs}.",
+            f"In the pile: {pile}. {reader.starts(1 - seat, 'holds')} {theirs}.",
             f"Played so far, latest first: {played}.",
             f"{HAND}{HandView(state.hands[seat])}.",
         ]

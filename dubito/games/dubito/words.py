@@ -14,13 +14,12 @@ from pydantic import TypeAdapter, ValidationError
 from dubito.errors import UsageError, one_line
 from dubito.files import describe_fault
 from dubito.game import GameEvent
+from dubito.game.reader import Reader
 from dubito.game.record import Strict
 from dubito.game.words import (
     HAND,
-    ME,
     Claim,
     Face,
-    Label,
     Line,
     Marks,
     Panel,
@@ -29,7 +28,6 @@ from dubito.game.words import (
     Teller,
     Words,
     pluralize,
-    to_second_person,
 )
 from dubito.games.dubito.cards import JOKER, MAX_PLAY, NUMBERS, TurnData, TurnOutput
 from dubito.games.dubito.engine import DUEL, Result, Rules, State, WinRule
@@ -245,8 +243,8 @@ _LAST_CARD: Final = {"immediate": "winning at once", "contested": "open to doubt
 
 
 class DubitoTeller(Teller):
-    def __init__(self, words: Words, state: State, label: Label) -> None:
-        super().__init__(words, state, label)
+    def __init__(self, words: Words, state: State, reader: Reader) -> None:
+        super().__init__(words, state, reader)
         self._plays: list[Play] = []
         self._marks = Marks()
         self._free_turns, self._can_doubt = state.free_turns, False
@@ -285,7 +283,7 @@ class DubitoTeller(Teller):
         state = self.state
         hands = [
             Panel(
-                self.label(seat),
+                self.reader.name(seat),
                 pluralize(len(cards)) if cards else "no cards",
                 " ".join(cards),
                 seat,
@@ -308,15 +306,15 @@ class DubitoTeller(Teller):
         if state.over:
             return ""
         if not state.board:
-            return f"New round. {self.label(state.seat)} opens it."
+            return f"New round. {self.reader.starts(state.seat, 'opens')} it."
         return f"This round: {card_name(state.number, plural=True)} · {pluralize(len(state.board))} on the pile"
 
     def ending(self) -> list[str]:
-        state, label = self.state, self.label
+        state, reader = self.state, self.reader
         winners = sorted((place, seat) for seat, place in enumerate(state.places) if place is not None)
-        placed = [f"{place}. {label(seat)}" for place, seat in winners]
+        placed = [f"{place}. {reader.starts(seat)}" for place, seat in winners]
         turns = f"{pluralize(state.turns, 'turn')} and {pluralize(state.free_turns, 'free one')}"
-        return [ending(state, label), *placed, turns]
+        return [ending(state, reader), *placed, turns]
 
 
 def card_names(cards: Iterable[int]) -> list[str]:
@@ -389,17 +387,6 @@ def _cards_of_kind(count: int, card: int, wanted: int) -> str:
 
 
 class DubitoWords(Words):
-    SECOND_PERSON = {
-        f"{ME} plays": "You play",
-        f"{ME} doubts": "You doubt",
-        f"{ME}, who shows": "you, and you show",
-        f"{ME} picks": "You pick",
-        f"{ME} discards": "You discard",
-        f"{ME} is": "You are",
-        f"{ME} holds": "you hold",
-        f"{ME} loses": "you lose",
-        ME: "you",
-    }
     QUESTIONS = {
         "A": "Open with a bluff?",
         "B": "Open with many cards?",
@@ -429,8 +416,8 @@ class DubitoWords(Words):
         ("win_rule", "Your last card", (("immediate", "wins at once"), ("contested", "may still be doubted"))),
     )
 
-    def teller(self, state: State, label: Label) -> DubitoTeller:
-        return DubitoTeller(self, state, label)
+    def teller(self, state: State, reader: Reader) -> DubitoTeller:
+        return DubitoTeller(self, state, reader)
 
     def shown_cards(self, event: GameEvent) -> Sequence[str]:
         return card_names(sort_cards(event.cards)) if isinstance(event, OwnCardsEvent) else ()
@@ -438,8 +425,8 @@ class DubitoWords(Words):
     def rules(self, rules: Any, seats: int) -> list[str]:
         return [objective(seats), *rule_paragraphs(rules.engine_rules, seats), scoring()]
 
-    def sentence(self, event: GameEvent, label: Label) -> str:
-        return sentence(event, label)
+    def sentence(self, event: GameEvent, reader: Reader) -> str:
+        return sentence(event, reader)
 
     def summarize_rules(self, rules: Any) -> str:
         deck = "" if rules.engine_rules.is_full_deck else f"{rules.ranks} numbers with {rules.copies} cards each, "
@@ -455,7 +442,7 @@ class DubitoWords(Words):
     def hand(self, state: State, seat: int) -> list[str]:
         return card_names(sort_cards(state.hands[seat].cards))
 
-    def question(self, state: State, seat: int, label: Label) -> Question:
+    def question(self, state: State, seat: int, reader: Reader) -> Question:
         """Return the whole turn as one question: cards with a claim, or a doubt."""
         opens, wanted = not state.number, "Pick one to three cards."
         claims = [
@@ -466,7 +453,7 @@ class DubitoWords(Words):
         if state.can_doubt:
             assert state.last_player is not None
             others, wanted = [("Doubt!", {"doubt": True})], "Pick one to three cards, or doubt."
-            who, said = label(state.last_player), _claim_in_words(state.n_cards_played, state.number)
+            who, said = reader.name(state.last_player), _claim_in_words(state.n_cards_played, state.number)
             believed = f"{who} says {said}. Do you believe it?"
             tips["doubt"] = f"{believed} If you doubt and it is a lie, {who} takes the pile. If not, you do."
         elif not opens:
@@ -492,18 +479,15 @@ class DubitoWords(Words):
             return "Your opponent was the first to get rid of all cards."
         return "You were one of the last two players with cards."
 
-    def describe_view(self, state: State, seat: int, label: Label) -> list[str]:
+    def describe_view(self, state: State, seat: int, reader: Reader) -> list[str]:
         counts = [state.player_data(other).n_cards for other in range(len(state.hands))]
         there = [other for other, place in enumerate(state.places) if place is None]
-        held = [f"{to_second_person(label(other), self.SECOND_PERSON)} {counts[other]}" for other in there]
+        held = [f"{reader.name(other)} {counts[other]}" for other in there]
         lines = [f"Cards held: {', '.join(held)}.", f"Your hand: {describe_cards(state.hands[seat].cards)}"]
         if not state.number:
             return [*lines, "Your turn. The board is empty: you open a round."]
         assert state.last_player is not None
-        last, number = (
-            to_second_person(label(state.last_player), self.SECOND_PERSON),
-            card_name(state.number, plural=True),
-        )
+        last, number = reader.name(state.last_player), card_name(state.number, plural=True)
         doubt = "" if state.can_doubt else " (you cannot doubt them)"
         return [
             *lines,

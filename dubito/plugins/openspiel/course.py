@@ -19,8 +19,9 @@ from dubito.errors import DubitoError, IllegalOutput, UsageError, one_line
 from dubito.game import Game, GameEvent, Player
 from dubito.game.events import NOBODY, AnswerEvent
 from dubito.game.log import Log
+from dubito.game.reader import Reader
 from dubito.game.streams import DealStreams
-from dubito.game.words import Words, seat_label
+from dubito.game.words import Words
 
 _ROUNDING: Final = 1e-9  # tolerance for a sum of probabilities
 CHANCE: Final = -1  # same values as in pyspiel
@@ -286,8 +287,8 @@ class Course:
         """Describe an event briefly, by its sentence for people or its fields. Silent events are not described."""
         if event.silent:
             return ""
-        sentences, plain = _words(self.game)
-        return (sentences.sentence(event, seat_label) or plain.sentence(event, seat_label)).removesuffix(".")
+        (sentences, plain), reader = _words(self.game), Reader()
+        return (sentences.sentence(event, reader) or plain.sentence(event, reader)).removesuffix(".")
 
     def _describe(self, event: GameEvent) -> str:
         match event:

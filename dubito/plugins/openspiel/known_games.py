@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar, Final, Protocol
 
-from dubito.game.words import Face, Label, Panel, pluralize
+from dubito.game.reader import Reader
+from dubito.game.words import Face, Panel, pluralize
 
 Line = tuple[int | None, str]  # the acting seat (None for chance) and the sentence
 
@@ -43,8 +44,10 @@ def card_sign(rank: str) -> str:
     return _SIGNS.get(rank) or str(_RANKS.index(rank) + 2)
 
 
-def bet_panels(put: Sequence[int], label: Label) -> list[Panel]:
-    seats = [Panel(label(seat), f"{pluralize(count, 'chip')} in the pot", seat=seat) for seat, count in enumerate(put)]
+def bet_panels(put: Sequence[int], reader: Reader) -> list[Panel]:
+    seats = [
+        Panel(reader.name(seat), f"{pluralize(count, 'chip')} in the pot", seat=seat) for seat, count in enumerate(put)
+    ]
     return [*seats, Panel("The pot", pluralize(sum(put), "chip"))]
 
 
@@ -148,11 +151,13 @@ class GinRummy:
     def cards(self, state: Any, seat: int) -> list[str]:
         return _gin_card_names(sorted(state.hands()[seat]))
 
-    def panels(self, state: Any, label: Label) -> list[Panel]:
+    def panels(self, state: Any, reader: Reader) -> list[Panel]:
         upcard, discarded = [] if state.upcard() is None else [state.upcard()], state.discard_pile()
-        seats = [Panel(label(seat), pluralize(len(state.hands()[seat])), seat=seat) for seat in (0, 1)]
+        seats = [Panel(reader.name(seat), pluralize(len(state.hands()[seat])), seat=seat) for seat in (0, 1)]
         melds = [
-            Panel(f"Melds of {label(seat)}", self._melds(state, seat)) for seat in (0, 1) if state.layed_melds()[seat]
+            Panel(f"Melds laid by {reader.name(seat)}", self._melds(state, seat))
+            for seat in (0, 1)
+            if state.layed_melds()[seat]
         ]
         return [
             *seats,
@@ -308,8 +313,8 @@ class Kuhn:
     def cards(self, state: Any, seat: int) -> list[str]:
         return [ranks(self.players + 1)[card] for card in state.history()[seat : seat + 1]]
 
-    def panels(self, state: Any, label: Label) -> list[Panel]:
-        return bet_panels(self._bets(state), label)
+    def panels(self, state: Any, reader: Reader) -> list[Panel]:
+        return bet_panels(self._bets(state), reader)
 
     def describe_hand(self, state: Any, seat: int) -> str:
         done = state.history()
@@ -401,10 +406,10 @@ class Leduc:
     def cards(self, state: Any, seat: int) -> list[str]:
         return self._dealt_cards(state)[: self.players][seat : seat + 1]
 
-    def panels(self, state: Any, label: Label) -> list[Panel]:
+    def panels(self, state: Any, reader: Reader) -> list[Panel]:
         shown = self._dealt_cards(state)[self.players :]
         return [
-            *bet_panels(_chips_in_pot(state), label),
+            *bet_panels(_chips_in_pot(state), reader),
             Panel("Community card", " ".join(shown) or "none yet", cards=shown),
         ]
 
@@ -522,10 +527,12 @@ class LiarsDice:
     def cards(self, state: Any, seat: int) -> list[str]:
         return [*map(str, self._dice(state, seat))]
 
-    def panels(self, state: Any, label: Label) -> list[Panel]:
-        seats = [Panel(label(seat), f"{self.dice} {'die' if self.dice == 1 else 'dice'}", seat=seat) for seat in (0, 1)]
+    def panels(self, state: Any, reader: Reader) -> list[Panel]:
+        seats = [
+            Panel(reader.name(seat), f"{self.dice} {'die' if self.dice == 1 else 'dice'}", seat=seat) for seat in (0, 1)
+        ]
         bids = [entry for entry in state.full_history()[2 * self.dice :] if self.names[entry.action] != _LIAR]
-        last = f"{self.names[bids[-1].action]}, by {label(bids[-1].player)}" if bids else "none yet"
+        last = f"{self.names[bids[-1].action]}, by {reader.name(bids[-1].player)}" if bids else "none yet"
         return [*seats, Panel("The last bid", last)]
 
     def describe_hand(self, state: Any, seat: int) -> str:
@@ -596,7 +603,7 @@ class OwnWords(Protocol):
     def cards(self, state: Any, seat: int) -> list[str]:
         """Return the names of the cards or dice that the seat holds."""
 
-    def panels(self, state: Any, label: Label) -> list[Panel]:
+    def panels(self, state: Any, reader: Reader) -> list[Panel]:
         """Return the public panels: one for each seat, then the board's."""
 
     def describe_hand(self, state: Any, seat: int) -> str:

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.game import Game, GameEvent
-from dubito.game.words import Label, Line, Panel, Teller, Words
+from dubito.game.reader import Reader
+from dubito.game.words import Line, Panel, Teller, Words
 from dubito.plugins.openspiel.state import DealEvent, SeenEvent, State, own_words
 from dubito.plugins.openspiel.texts import format_state_text, is_open, objective, rule_paragraphs
 
@@ -39,8 +40,8 @@ class OpenSpielWords(Words):
     def LEAD(self) -> str:  # noqa: N802
         return self._own.lead if self._own else super().LEAD
 
-    def teller(self, state: State, label: Label) -> Teller:
-        return OpenSpielTeller(self, state, label)
+    def teller(self, state: State, reader: Reader) -> Teller:
+        return OpenSpielTeller(self, state, reader)
 
     def rules(self, rules: Any, seats: int) -> list[str]:
         return [*rule_paragraphs(self._engine), f"Objective: {objective(self._engine)}"]
@@ -49,7 +50,7 @@ class OpenSpielWords(Words):
         given = self._game.name.partition("(")[2].removesuffix(")")
         return given.replace("=", " ").replace(",", ", ")
 
-    def sentence(self, event: GameEvent, label: Label) -> str:
+    def sentence(self, event: GameEvent, reader: Reader) -> str:
         match event:
             case DealEvent():
                 return "The game begins."
@@ -58,7 +59,7 @@ class OpenSpielWords(Words):
                 return " ".join(_sentence(entry.text) for entry in shown)
         return ""
 
-    def describe_view(self, state: State, seat: int, label: Label) -> list[str]:
+    def describe_view(self, state: State, seat: int, reader: Reader) -> list[str]:
         if (hand := state.hand(seat)) is not None:
             lines = [
                 f"You hold {_describe_hand(state, seat)}.",
@@ -126,36 +127,37 @@ def _amount(number: float, unit: str) -> str:
 
 class OpenSpielTeller(Teller):
     def describe_hand(self, seat: int) -> str:
-        own, label = own_words(self.state.engine), self.label
-        boards = [one for one in own.panels(self.state.state, label) if one.seat is None] if own else []
+        own = own_words(self.state.engine)
+        boards = [one for one in own.panels(self.state.state, self.reader) if one.seat is None] if own else []
         return "; ".join([_describe_hand(self.state, seat), *(f"{one.title.lower()}: {one.public}" for one in boards)])
 
     def describe_move(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
         """Return a line with the action. It is public if we have words for the game or nothing is hidden."""
         engine = self.state.engine
         if own_words(engine) or is_open(engine):
-            return [Line(f"{self.label(seat)}: {output}")]
-        return [Line(f"{self.label(seat)} moves.", f"chose {output}")]
+            return [Line(f"{self.reader.starts(seat)}: {output}")]
+        return [Line(f"{self.reader.starts(seat, 'moves')}.", f"chose {output}")]
 
     def panels(self) -> list[Panel]:
-        state, label = self.state, self.label
+        state, reader = self.state, self.reader
         if own := own_words(state.engine):
             return [
                 each
                 if (seat := each.seat) is None
                 else replace(each, truth=_describe_hand(state, seat), cards=own.cards(state.state, seat))
-                for each in own.panels(state.state, label)
+                for each in own.panels(state.state, reader)
             ]
         if is_open(state.engine):
             return [_text_panel(_BOARD, str(state.state), is_public=True)]
         seats = range(len(state.moves))
         seen = [
-            _text_panel(label(seat), state.describe_view(seat), seat, f"What the seat sees{_WRITTEN}") for seat in seats
+            _text_panel(reader.name(seat), state.describe_view(seat), seat, f"What the seat sees{_WRITTEN}")
+            for seat in seats
         ]
         return [*seen, _text_panel(f"The whole state{_WRITTEN}", str(state.state))]
 
     def ending(self) -> list[str]:
-        gains = ", ".join(f"{self.label(seat)} {gain:g}" for seat, gain in enumerate(self.state.state.returns()))
+        gains = ", ".join(f"{self.reader.name(seat)} {gain:g}" for seat, gain in enumerate(self.state.state.returns()))
         return [f"The game is over. Returns: {gains}.", f"{self.state.turns_played} moves"]
 
 

@@ -6,7 +6,8 @@ from random import Random
 import pytest
 
 from dubito.game.events import EVERYTHING
-from dubito.game.words import ME, Line, person_sentences, seat_label, to_second_person
+from dubito.game.reader import Reader
+from dubito.game.words import Line, person_sentences
 from dubito.games.bs.game import GAME
 from dubito.games.bs.knowledge import BSRules
 from dubito.games.bs.words import OBJECTIVE, card_names, rule_paragraphs, sentence
@@ -19,7 +20,7 @@ TAKEN = re.compile(r"takes (\d+) card")
 
 def test_narration_includes_hidden_cards() -> None:
     game = with_hands([1, 2, 5], [3, 3], [6], [7, 8])
-    teller = WORDS.teller(game, seat_label)
+    teller = WORDS.teller(game, Reader())
     lie = game.hands[0].cards[:2]
     lines = [teller.describe_move(0, lie, game.apply(lie, EVERYTHING))]
     for seat, output in ((1, True), (2, False), (3, False)):
@@ -41,7 +42,7 @@ def test_drawn_accuser_is_named() -> None:
     drawn = set()
     for seed in range(12):
         game = with_hands([0, 5], [1, 1], [2, 2], [3, 3], seed=seed)
-        teller = WORDS.teller(game, seat_label)
+        teller = WORDS.teller(game, Reader())
         play = game.hands[0].cards[:1]
         teller.describe_move(0, play, game.apply(play, EVERYTHING))
         for seat in (1, 2, 3):
@@ -55,7 +56,7 @@ def test_drawn_accuser_is_named() -> None:
 def test_narrated_sizes_and_truth_match_the_game() -> None:
     for seed in range(10):
         game, chance = deal_game(seed, max_rounds=30), Random(seed)
-        teller = WORDS.teller(game, seat_label)
+        teller = WORDS.teller(game, Reader())
         while not game.over:
             seat, hand = game.seat, game.hands[game.seat].cards
             asks = game.view().node == "bs"
@@ -82,37 +83,37 @@ def test_narrated_sizes_and_truth_match_the_game() -> None:
 
 def test_person_is_addressed_as_you() -> None:
     game = with_hands([0], [1, 4], [2], [3])
-    label, to_me = lambda seat: ME if seat == 0 else f"Bot{seat}", WORDS.address_person
-    assert to_me(sentence(game.start[0], label)) == (
+    reader = Reader("Bot{}".format, 0)
+    assert sentence(game.start[0], reader) == (
         "The cards are dealt: you hold 1, Bot1 holds 2, Bot2 holds 1, Bot3 holds 1."
     )
-    assert WORDS.describe_view(game, 0, label) == [
+    assert WORDS.describe_view(game, 0, reader) == [
         "Cards held: you 1, Bot1 2, Bot2 1, Bot3 1. On the pile: 0.",
         "Your hand: A",
         "Your turn: play cards as aces.",
     ]
     events = [*game.apply(game.hands[0].cards[:1], EVERYTHING)]
-    assert WORDS.describe_view(game, 1, label)[1:] == ["Your hand: 2 5", f"{ME} played 1 card as aces. Do you say BS?"]
+    assert WORDS.describe_view(game, 1, Reader("Bot{}".format, 1))[-1] == "Bot0 played 1 card as aces. Do you say BS?"
     assert WORDS.playable_cards(game, 1) == [1, 4]
     for _ in range(3):
         events += game.apply(False, EVERYTHING)
-    assert [to_me(line) for event in events if event.only is None and (line := sentence(event, label))] == [
+    assert [line for event in events if event.only is None and (line := sentence(event, reader))] == [
         "You play 1 card as aces.",
         "Nobody says BS.",
         "Round 1 is over.",
         "You have no cards left and win.",
     ]
-    assert to_me(WORDS.teller(game, label).ending()[0]) == "The game is over: you win."
+    assert WORDS.teller(game, reader).ending()[0] == "The game is over: you win."
 
 
 def test_game_without_a_winner_states_the_reason() -> None:
     game = with_hands([1], [1], [2], [2], max_rounds=1)
     game.forfeit(2)
-    assert WORDS.teller(game, seat_label).ending()[0] == "The game is over because of a mistake by seat 2; nobody wins."
+    assert WORDS.teller(game, Reader()).ending()[0] == "The game is over because of a mistake by seat 2; nobody wins."
     game = with_hands([1, 1, 1], [2, 2], [3, 3], [4, 4], max_rounds=1)
     while not game.over:
         game.apply(game.hands[game.seat].cards[:1] if game.view().node == "cards" else False)
-    assert WORDS.teller(game, seat_label).ending()[0] == "The game stops after 1 round; nobody wins."
+    assert WORDS.teller(game, Reader()).ending()[0] == "The game stops after 1 round; nobody wins."
 
 
 def test_rules_text_states_the_games_cap() -> None:
@@ -149,20 +150,5 @@ def test_person_reads_what_an_accusation_led_to(accuser: int | None, hands: list
     events = [*game.apply(game.hands[0].cards[:1], EVERYTHING)]
     for seat in (1, 2, 3):
         events += game.apply(seat == accuser, EVERYTHING)
-    heard = person_sentences(WORDS, events, lambda seat: ME if seat == 1 else f"Bot{seat}", 1)
+    heard = person_sentences(WORDS, events, Reader("Bot{}".format, 1))
     assert heard[1] == said
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (f"{ME} passes.", "You pass."),
-        (f"{ME} says BS, and {ME} loses 7", "You say BS, and you lose 7"),
-        (f"It is over: {ME} was honest. {ME} has {ME}'s way.", "It is over: you were honest. You have your way."),
-        (f"{ME} always tries", "You always tries"),
-        (ME, "you"),
-        (f"held: {ME} 7", "held: you 7"),
-    ],
-)
-def test_verbs_agree_with_the_person(text: str, said: str) -> None:
-    assert to_second_person(text, {}) == said

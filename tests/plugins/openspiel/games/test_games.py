@@ -8,8 +8,8 @@ import pytest
 from dubito.errors import UsageError
 from dubito.game import Choice
 from dubito.game.find import find_game
+from dubito.game.reader import Reader
 from dubito.game.streams import DealStreams
-from dubito.game.words import seat_label
 from tests.cli.kit import REPO
 from tests.conftest import in_gate
 
@@ -163,7 +163,7 @@ def test_engine_text_is_shown_as_fields_or_a_board(name: str, about: str, begins
     """
     game = find_game(f"openspiel:{name}", REPO)
     state = game.deal(game.rules(), game.seats[0], DealStreams(1, 0).deck())
-    teller, move = game.words.teller(state, seat_label), next(iter(state.view().names.values()))
+    teller, move = game.words.teller(state, Reader()), next(iter(state.view().names.values()))
     panel = teller.panels()[0]
     assert (panel.public or panel.truth).startswith(begins)
     assert bool(panel.folded) == (not begins)
