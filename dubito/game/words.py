@@ -2,14 +2,24 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple
 
 from dubito.errors import UsageError, end_sentence, one_line
-from dubito.game.base import BaseGame, Bool, Cards, Choice, Node, State, Text
+from dubito.game.base import BaseGame, Bool, Cards, Choice, Node, S, State, Text
 from dubito.game.events import GameEvent
 from dubito.game.legal import describe_legal
 from dubito.game.reader import Reader
 from dubito.game.streams import DealStreams
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from typing_extensions import TypeVar
+
+    R = TypeVar("R", bound=BaseModel, default=Any)
+else:
+    from typing import TypeVar
+
+    R = TypeVar("R")
 
 _LEGAL: Final = "legal:"
 HAND: Final = "Your hand: "
@@ -65,7 +75,7 @@ class Panel:
     plays: Sequence[Play] = ()  # the plays on a pile, the last one on top
     badge: str = ""  # a short note next to the seat's name: place 1
 
-    def known(self) -> list[Any]:
+    def known(self) -> list[object]:
         """Return what everyone may know."""
         plays = [
             [play.seat, play.claim, *([*play.cards, play.lie] if play.shown else [len(play.cards)])]
@@ -90,7 +100,7 @@ class Marks:
 class Claim:
     """What a person can claim about the cards that they play."""
 
-    value: Any  # in the answer
+    value: object  # in the answer
     one: str  # of one card: queen
     many: str  # of several: queens
     honest: Sequence[int]  # the cards of which it is true
@@ -106,12 +116,12 @@ class Question:
     node: str
     kind: str
     wanted: str  # the question in words
-    options: Sequence[Any]  # the legal answers, as buttons; for cards, those held; for text, the maximum length
+    options: Sequence[object]  # the legal answers, as buttons; for cards, those held; for text, the maximum length
     labels: Sequence[str] = ()  # labels of the options' buttons
     bounds: tuple[int, int] | None = None  # the lowest and highest number, if there are too many numbers for buttons
     claims: Sequence[Claim] = ()  # possible claims about cards
     most: int | None = None  # maximum number of cards, if there is one
-    others: Sequence[tuple[str, Any]] = ()  # other answers, with the labels of their buttons
+    others: Sequence[tuple[str, object]] = ()  # other answers, with the labels of their buttons
     tips: Mapping[str, str] = field(default_factory=dict)  # for a first game: by name; `lie` is about choosing one
 
 
@@ -121,23 +131,23 @@ class Option:
 
     rule: str
     label: str
-    values: Sequence[tuple[Any, str]]
+    values: Sequence[tuple[object, str]]
 
 
-class Teller:
+class Teller(Generic[S]):
     """Narrates a game for viewers who see everything, to be subclassed.
 
     A teller is created when the game is dealt, and notified after every move.
     """
 
-    def __init__(self, words: "Words", state: Any, reader: Reader) -> None:
+    def __init__(self, words: "Words", state: S, reader: Reader) -> None:
         self.words, self.state, self.reader = words, state, reader
 
     def describe_hand(self, seat: int) -> str:
         """Describe a seat's cards. Return an empty string if they cannot be described."""
         return ""
 
-    def describe_move(self, seat: int, output: Any, events: Sequence[Any]) -> list[Line]:
+    def describe_move(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
         """Return the text for a move, given all its events."""
         return self.words.lines(events, self.reader)
 
@@ -154,7 +164,7 @@ class Teller:
         raise NotImplementedError
 
 
-class Words:
+class Words(Generic[S, R]):
     """A game's text for people, to be subclassed. The defaults use its events, nodes and views.
 
     A `Reader` names the seats in each sentence, and addresses one of them if that seat's player reads it.
@@ -165,7 +175,7 @@ class Words:
     HARD: Sequence[str] = ()  # opponents for a hard game
     ENTER: str = ""  # the meaning of an empty line, if any
     # fields of `Option`, one tuple per rule on the page
-    OPTIONS: Sequence[tuple[str, str, Sequence[tuple[Any, str]]]] = ()
+    OPTIONS: Sequence[tuple[str, str, Sequence[tuple[object, str]]]] = ()
     QUESTIONS: Mapping[str, str] = {}  # short form of each node's question, by node
     FACES: Mapping[str, Face] = {}  # by card name; other cards are drawn as their name
     SLOGAN: str = ""  # headline of the lobby; the title if empty
@@ -216,25 +226,25 @@ class Words:
         """Return a short form of a node's question, by default the name of the bots' method."""
         return self.QUESTIONS.get(node) or f"{self._game.node(node).method.replace('_', ' ').capitalize()}?"
 
-    def teller(self, state: Any, reader: Reader) -> Teller:
+    def teller(self, state: S, reader: Reader) -> Teller[S]:
         """Return a narrator of a newly dealt game."""
         return _PlainTeller(self, self._game, state, reader)
 
-    def rules(self, rules: Any, seats: int) -> list[str]:
+    def rules(self, rules: R, seats: int) -> list[str]:
         """Return the rules in force, one sentence or paragraph per item."""
         return [end_sentence(sentence) for sentence in (self._game.summary, self.summarize_rules(rules)) if sentence]
 
-    def summarize_rules(self, rules: Any) -> str:
+    def summarize_rules(self, rules: R) -> str:
         """Return the variable rules and their values."""
         return ", ".join(f"{key}: {value}" for key, value in rules.model_dump().items())
 
-    def sentence(self, event: Any, reader: Reader) -> str:
+    def sentence(self, event: GameEvent, reader: Reader) -> str:
         """Describe an event in a sentence. Return an empty string if there is nothing to report."""
-        values = {field.name: getattr(event, field.name) for field in fields(event)} if is_dataclass(event) else {}
-        pairs = ", ".join(f"{key} {value}" for key, value in values.items())
+        names: list[str] = [field.name for field in fields(event)] if is_dataclass(event) else []
+        pairs = ", ".join(f"{name} {getattr(event, name)}" for name in names)
         return f"{type(event).__name__}: {pairs}" if pairs else type(event).__name__
 
-    def shown_cards(self, event: Any) -> Sequence[str]:
+    def shown_cards(self, event: GameEvent) -> Sequence[str]:
         """Return the names of the cards that a private event shows, to draw them."""
         return ()
 
@@ -250,7 +260,7 @@ class Words:
                 lines.append(Line(said, text, self.shown_cards(event)))
         return lines
 
-    def describe_view(self, state: Any, seat: int, reader: Reader) -> list[str]:
+    def describe_view(self, state: S, seat: int, reader: Reader) -> list[str]:
         """Return lines with what the seat to move sees and is asked.
 
         They contain nothing that is hidden from the seat.
@@ -260,15 +270,15 @@ class Words:
         held = _as_text(state.cards(seat, DealStreams(0, 0).seat(seat)))
         return [*lines, f"Your cards: {held}", f"{view.node}? {self._describe_answers(state)}"]
 
-    def hand(self, state: Any, seat: int) -> Sequence[str]:
+    def hand(self, state: S, seat: int) -> Sequence[str]:
         """Return the names of the cards to draw for the seat, or an empty list to only use words."""
         return ()
 
-    def key_hint(self, state: Any) -> str:
+    def key_hint(self, state: S) -> str:
         """Return a short hint on what to type now, or an empty string if `HOW` is sufficient."""
         return ""
 
-    def parse_line(self, line: str, state: Any, seat: int) -> Any:
+    def parse_line(self, line: str, state: S, seat: int) -> object:
         """Parse a typed line into an output that may be illegal. Raises UsageError."""
         node = self._node(state)
         answer = _parse_typed(line, node)
@@ -276,7 +286,7 @@ class Words:
             raise UsageError(f"'{one_line(line, 20)}' is not an answer here: type {self._describe_answers(state)}")
         return self._output(node, answer, state, seat)
 
-    def parse_answer(self, answer: Any, state: Any, seat: int) -> Any:
+    def parse_answer(self, answer: object, state: S, seat: int) -> object:
         """Convert an answer sent by a page to an output that may be illegal. Raises UsageError."""
         node = self._node(state)
         if not is_of_kind(answer, node):
@@ -285,7 +295,7 @@ class Words:
             answer = _check_message(answer, node.answer)
         return self._output(node, answer, state, seat)
 
-    def playable_cards(self, state: Any, seat: int) -> list[int]:
+    def playable_cards(self, state: S, seat: int) -> list[int]:
         """Return the cards that the seat can answer with, each as often as it is held.
 
         By default, all cards of the game.
@@ -293,68 +303,68 @@ class Words:
         kind = self._node(state).answer
         return list(kind.cards) if isinstance(kind, Cards) else []
 
-    def label_answer(self, state: Any, answer: Any) -> str:
+    def label_answer(self, state: S, answer: object) -> str:
         """Return the label of the button for this answer."""
         return ("Yes" if answer else "No") if isinstance(answer, bool) else str(answer)
 
-    def speech(self, output: Any, events: Sequence[Any]) -> str:
+    def speech(self, output: object, events: Sequence[GameEvent]) -> str:
         """Return the text of a speech bubble next to the mover, or an empty string for no bubble.
 
         The text must be public; `events` is what everyone observed.
         """
         return ""
 
-    def question(self, state: Any, seat: int, reader: Reader) -> Question | None:
+    def question(self, state: S, seat: int, reader: Reader) -> Question | None:
         """Return what a page asks the seat to move, or None to ask the view's node."""
         return None
 
-    def claims(self, state: Any, seat: int) -> Sequence[Claim]:
+    def claims(self, state: S, seat: int) -> Sequence[Claim]:
         """Return what the seat can claim about the cards that it plays now."""
         return ()
 
-    def choices(self, state: Any) -> list[str]:
+    def choices(self, state: S) -> list[str]:
         """Return the names the seat to move can choose from. Pages only show the legal ones."""
         return list(self._game.legal_answers(state) or ()) if isinstance(self._node(state).answer, Choice) else []
 
-    def why_illegal(self, state: Any, output: Any) -> str | None:
+    def why_illegal(self, state: S, output: object) -> str | None:
         """Return the engine's reason why the seat to move may not do this."""
         why: str | None = state.view().why_illegal(output)
         return why
 
-    def cheer(self, state: Any, seat: int) -> str:
+    def cheer(self, state: S, seat: int) -> str:
         """Return a line for a person whose game was ended by the last move, otherwise an empty string."""
         return f"\n  *  {self.verdict(state, seat)}  *\n" if state.over else ""
 
-    def verdict(self, state: Any, seat: int) -> str:
+    def verdict(self, state: S, seat: int) -> str:
         """Return the result of a finished game as a sentence addressed to the person at the seat."""
         ending = state.ending()
         return f"Your result: {self._game.results.describe_ending(ending.marks[seat], ending.capped)}."
 
-    def explain_verdict(self, state: Any, seat: int) -> str:
+    def explain_verdict(self, state: S, seat: int) -> str:
         """Return a sentence that explains the verdict, or an empty string to show the end of the log."""
         return ""
 
-    def _node(self, state: Any) -> Node:
+    def _node(self, state: S) -> Node:
         return self._game.node(state.view().node)
 
-    def _describe_answers(self, state: Any) -> str:
+    def _describe_answers(self, state: S) -> str:
         """Describe valid answers to the current question."""
         return describe_answers(self._node(state), self._game.legal_answers(state))
 
-    def _output(self, node: Node, answer: Any, state: Any, seat: int) -> Any:
+    def _output(self, node: Node, answer: object, state: S, seat: int) -> object:
         """Convert an answer to an output. Raises IllegalOutput if that is not possible."""
         return self._game.output_of(node.name, answer, state.cards(seat, DealStreams(0, 0).seat(seat)))
 
 
-def _attributes(value: Any) -> dict[str, Any]:
+def _attributes(value: object) -> dict[str, object]:
     """Return an object's public attributes, without its methods."""
     names = [name for name in dir(value) if not name.startswith("_")]
     return {name: each for name in names if not callable(each := getattr(value, name))}
 
 
-def _as_text(value: Any) -> str:
+def _as_text(value: object) -> str:
     """Return a value as one line. Objects without their own `__str__` are shown by their attributes."""
-    kind: Any = type(value)
+    kind = type(value)
     if kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__:
         value = ", ".join(f"{name} {each}" for name, each in _attributes(value).items())
     return one_line(str(value), 1000)
@@ -432,7 +442,7 @@ class _PlainTeller(Teller):
         super().__init__(words, state, reader)
         self._game, self._dealt = game, _plain_text(game.deal_to_json(state))
 
-    def describe_move(self, seat: int, output: Any, events: Sequence[Any]) -> list[Line]:
+    def describe_move(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
         answer = _plain_text(self._game.output_to_json(output))
         sentences = [self.words.sentence(event, self.reader) for event in events if event.only is None]
         return [Line(" ".join(sentences), f"{self.reader.starts(seat, 'gives')} {answer}")]
@@ -449,7 +459,7 @@ class _PlainTeller(Teller):
         return [f"The game is over. {seats}."]
 
 
-def _plain_text(value: Any) -> str:
+def _plain_text(value: object) -> str:
     """Format plain data for readers who are not programmers."""
     match value:
         case bool():
@@ -470,7 +480,7 @@ def _plain_text(value: Any) -> str:
 _YES: Final = {"yes": True, "y": True, "no": False, "n": False}
 
 
-def describe_answers(node: Node, legal: Sequence[Any] | None = None) -> str:
+def describe_answers(node: Node, legal: Sequence[object] | None = None) -> str:
     """Describe valid answers to a node, listing the legal ones if given."""
     if legal:
         return describe_legal(legal)
@@ -486,7 +496,7 @@ def describe_answers(node: Node, legal: Sequence[Any] | None = None) -> str:
     return "a whole number"
 
 
-def _parse_typed(line: str, node: Node) -> Any:
+def _parse_typed(line: str, node: Node) -> object:
     """Parse a typed line as an answer of the node's type, or return None.
 
     Raises UsageError for an invalid message.
@@ -517,14 +527,14 @@ def _strip_quotes(line: str) -> str:
     return line[1:-1] if len(line) > 2 and line[0] == line[-1] == '"' else line
 
 
-def _check_message(answer: str, kind: Text) -> str:
+def _check_message(answer: object, kind: Text) -> object:
     """Return the message. Raises UsageError if it is not valid."""
     if why := kind.why_not(answer):
         raise UsageError(why)
     return answer
 
 
-def is_of_kind(answer: Any, node: Node) -> bool:
+def is_of_kind(answer: object, node: Node) -> bool:
     """Return whether an answer has the type that the node asks for, even if illegal."""
     match node.answer:
         case Bool():

@@ -25,7 +25,7 @@ def test_rules_match_the_engine(browser: Browser) -> None:
         last = "winning at once" if rules.win_rule == "immediate" else "open to doubt"
         jokers = "two jokers" if rules.jokers else "no joker"
         assert f"The rules for {players} players, {jokers}, the last card {last}." in page
-        sentences = GAME.words.rules(rules, players)
+        sentences = GAME.words.rules(GAME.rules(jokers=rules.jokers, win_rule=rules.win_rule), players)
         assert not re.search(r"\b(he|his|him)\b", " ".join(sentences), re.IGNORECASE)
         for sentence in sentences:
             assert f"<p>{sentence}</p>" in page

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from dubito.errors import UsageError, one_line
 from dubito.game import GameEvent
@@ -156,7 +156,7 @@ def hand(state: State, seat: int) -> list[str]:
     return card_names(sorted(state.hands[seat].cards))
 
 
-class BSTeller(Teller):
+class BSTeller(Teller[State]):
     def __init__(self, words: Words, state: State, reader: Reader) -> None:
         super().__init__(words, state, reader)
         self._plays: list[Play] = []  # on the pile
@@ -166,7 +166,7 @@ class BSTeller(Teller):
     def describe_hand(self, seat: int) -> str:
         return numbers(self.state.hands[seat].cards)
 
-    def describe_move(self, seat: int, output: Any, events: Sequence[GameEvent]) -> list[Line]:
+    def describe_move(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
         for event in events:
             self._see(event)
         return super().describe_move(seat, output, events)
@@ -217,7 +217,7 @@ class BSTeller(Teller):
         return [how, f"{state.turns_played} turns"]
 
 
-class BSWords(Words):
+class BSWords(Words[State, BSRules]):
     QUESTIONS = {"cards": "Which cards?", "bs": "Say BS?"}
     FACES = {_NAMES[card]: Face(_SIGNS[card.number], _SUITS[card.copy]) for card in DECK}
     DRAWN_LINES = (HAND, "Cards held: ")
@@ -233,10 +233,10 @@ class BSWords(Words):
     def teller(self, state: State, reader: Reader) -> BSTeller:
         return BSTeller(self, state, reader)
 
-    def rules(self, rules: Any, seats: int) -> list[str]:
+    def rules(self, rules: BSRules, seats: int) -> list[str]:
         return [OBJECTIVE, *rule_paragraphs(rules, _IN_RANKS)]
 
-    def summarize_rules(self, rules: Any) -> str:
+    def summarize_rules(self, rules: BSRules) -> str:
         return f"At most {rounds(rules.max_rounds)}"
 
     def sentence(self, event: GameEvent, reader: Reader) -> str:

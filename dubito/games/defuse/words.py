@@ -1,9 +1,10 @@
 """Draw and defuse in words for people: rules, events with their hidden truth, and a person's answers."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from dubito.errors import UsageError, one_line
+from dubito.files import NoRules
 from dubito.game import GameEvent
 from dubito.game.reader import Reader
 from dubito.game.words import HAND, Face, Line, Marks, Panel, Teller, Words, pluralize
@@ -87,7 +88,7 @@ def hand(state: State, seat: int) -> list[str]:
     return [*HandView(state.hands[seat])]
 
 
-class DefuseTeller(Teller):
+class DefuseTeller(Teller[State]):
     _events: Sequence[GameEvent] = ()
 
     def describe_hand(self, seat: int) -> str:
@@ -136,7 +137,7 @@ def _playable(state: State) -> dict[str, str]:
     return {key: act for key, act in _LETTERS.items() if act != "draw" and act in state.legal()}
 
 
-class DefuseWords(Words):
+class DefuseWords(Words[State, NoRules]):
     FACES = {card: Face(card, _ICONS.get(card, card)) for card in ALL_CARDS}
     QUESTIONS = {"turn": "What now?", "place": "Where to hide the bomb?"}
     TITLE = "Draw and defuse"
@@ -154,10 +155,10 @@ class DefuseWords(Words):
     def teller(self, state: State, reader: Reader) -> DefuseTeller:
         return DefuseTeller(self, state, reader)
 
-    def rules(self, rules: Any, seats: int) -> list[str]:
+    def rules(self, rules: NoRules, seats: int) -> list[str]:
         return [OBJECTIVE, *rule_paragraphs()]
 
-    def summarize_rules(self, rules: Any) -> str:
+    def summarize_rules(self, rules: NoRules) -> str:
         return ""
 
     def sentence(self, event: GameEvent, reader: Reader) -> str:
@@ -215,8 +216,8 @@ class DefuseWords(Words):
     def verdict(self, state: State, seat: int) -> str:
         return "You win!" if state.winner == seat else "You lost."
 
-    def label_answer(self, state: State, answer: str | int) -> str:
-        if isinstance(answer, str):
+    def label_answer(self, state: State, answer: object) -> str:
+        if not isinstance(answer, int):
             return "Draw a card" if answer == "draw" else f"Play {answer}"
         last = len(state.pile)
         return "On top" if answer == 0 else "At the bottom" if answer == last else f"Under {pluralize(answer)}"
@@ -227,7 +228,7 @@ class DefuseWords(Words):
             return "The bomb!"
         return next((f"{event.card}!" for event in events if isinstance(event, PlayEvent)), "")
 
-    def parse_answer(self, answer: Any, state: State, seat: int) -> str | int:
+    def parse_answer(self, answer: object, state: State, seat: int) -> str | int:
         if state.node == "place" and type(answer) is int:
             return answer
         if state.node == "turn" and isinstance(answer, str) and answer in ACTS:

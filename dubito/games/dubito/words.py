@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -32,7 +32,8 @@ from dubito.game.words import (
 from dubito.games.dubito.cards import JOKER, MAX_PLAY, NUMBERS, TurnData, TurnOutput
 from dubito.games.dubito.engine import DUEL, Result, Rules, State, WinRule
 from dubito.games.dubito.engine import why_illegal as refused
-from dubito.games.dubito.events import CardsPlayedEvent, DoubtResolvedEvent, Event, OwnCardsEvent
+from dubito.games.dubito.events import CardsPlayedEvent, DoubtResolvedEvent, OwnCardsEvent
+from dubito.games.dubito.rules import DubitoRules
 from dubito.games.dubito.sentences import card_name, describe_cards, ending, number_word, sort_cards
 from dubito.games.dubito.sentences import sentence as sentence
 
@@ -242,7 +243,7 @@ _JOKERS: Final = ("No joker", "One joker", "Two jokers")
 _LAST_CARD: Final = {"immediate": "winning at once", "contested": "open to doubt"}
 
 
-class DubitoTeller(Teller):
+class DubitoTeller(Teller[State]):
     def __init__(self, words: Words, state: State, reader: Reader) -> None:
         super().__init__(words, state, reader)
         self._plays: list[Play] = []
@@ -252,7 +253,7 @@ class DubitoTeller(Teller):
     def describe_hand(self, seat: int) -> str:
         return describe_cards(self.state.hands[seat].cards)
 
-    def describe_move(self, seat: int, output: TurnOutput, events: Sequence[GameEvent]) -> list[Line]:
+    def describe_move(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
         is_bluff = self._can_doubt and bool(self._plays[-1].lie)
         free = "a free turn" if self.state.free_turns > self._free_turns else ""
         self._plays = [play for play in self._plays if not self._plays[-1].shown]  # doubted plays leave the board
@@ -386,7 +387,7 @@ def _cards_of_kind(count: int, card: int, wanted: int) -> str:
     return f"{count} {card_name(card, plural=count > 1)}, not {wanted}" if count else f"no {card_name(card)}"
 
 
-class DubitoWords(Words):
+class DubitoWords(Words[State, DubitoRules]):
     QUESTIONS = {
         "A": "Open with a bluff?",
         "B": "Open with many cards?",
@@ -422,18 +423,18 @@ class DubitoWords(Words):
     def shown_cards(self, event: GameEvent) -> Sequence[str]:
         return card_names(sort_cards(event.cards)) if isinstance(event, OwnCardsEvent) else ()
 
-    def rules(self, rules: Any, seats: int) -> list[str]:
+    def rules(self, rules: DubitoRules, seats: int) -> list[str]:
         return [objective(seats), *rule_paragraphs(rules.engine_rules, seats), scoring()]
 
     def sentence(self, event: GameEvent, reader: Reader) -> str:
         return sentence(event, reader)
 
-    def summarize_rules(self, rules: Any) -> str:
+    def summarize_rules(self, rules: DubitoRules) -> str:
         deck = "" if rules.engine_rules.is_full_deck else f"{rules.ranks} numbers with {rules.copies} cards each, "
         text = f"{_JOKERS[rules.jokers]}, the last card {_LAST_CARD[rules.win_rule]}"
         return f"{'A duel: ' if rules.duel else ''}{deck}{text}" if rules.duel or deck else text
 
-    def speech(self, output: TurnOutput, events: Sequence[Event]) -> str:
+    def speech(self, output: object, events: Sequence[GameEvent]) -> str:
         play = next((event for event in events if isinstance(event, CardsPlayedEvent)), None)
         if play is None:
             return "Dubito!"

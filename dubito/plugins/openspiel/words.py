@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
+from dubito.files import NoRules
 from dubito.game import Game, GameEvent
 from dubito.game.reader import Reader
 from dubito.game.words import Line, Panel, Teller, Words
@@ -16,7 +17,7 @@ _BOARD: Final = f"The board{_WRITTEN}"
 _GIN: Final = "openspiel:gin_rummy"
 
 
-class OpenSpielWords(Words):
+class OpenSpielWords(Words[State, NoRules]):
     """The words of a game. A person answers with the name or the number of an action."""
 
     HOW = "Type the name of an action, or its number in the list."
@@ -43,10 +44,10 @@ class OpenSpielWords(Words):
     def teller(self, state: State, reader: Reader) -> Teller:
         return OpenSpielTeller(self, state, reader)
 
-    def rules(self, rules: Any, seats: int) -> list[str]:
+    def rules(self, rules: NoRules, seats: int) -> list[str]:
         return [*rule_paragraphs(self._engine), f"Objective: {objective(self._engine)}"]
 
-    def summarize_rules(self, rules: Any) -> str:
+    def summarize_rules(self, rules: NoRules) -> str:
         given = self._game.name.partition("(")[2].removesuffix(")")
         return given.replace("=", " ").replace(",", ", ")
 
@@ -92,7 +93,7 @@ class OpenSpielWords(Words):
             f"'{one_line(line, 40)}' is not an action here: type its name, or its number from 1 to {len(names)}"
         )
 
-    def parse_answer(self, answer: Any, state: State, seat: int) -> str:
+    def parse_answer(self, answer: object, state: State, seat: int) -> str:
         if isinstance(answer, str):
             return answer
         raise UsageError("this is not an answer to `act`: give the name of an action")
@@ -107,8 +108,9 @@ class OpenSpielWords(Words):
             return _PLAIN_VERDICTS[_sign(gain)]
         return f"Your return is {gain:g}."
 
-    def label_answer(self, state: State, answer: str) -> str:
-        return f"{answer[:1].upper()}{answer[1:]}"
+    def label_answer(self, state: State, answer: object) -> str:
+        name = str(answer)
+        return f"{name[:1].upper()}{name[1:]}"
 
     def speech(self, output: object, events: Sequence[GameEvent]) -> str:
         return str(output) if self._own or is_open(self._engine) else ""
@@ -125,7 +127,7 @@ def _amount(number: float, unit: str) -> str:
     return f"{number:g} {unit}{'s' * (number != 1)}"
 
 
-class OpenSpielTeller(Teller):
+class OpenSpielTeller(Teller[State]):
     def describe_hand(self, seat: int) -> str:
         own = own_words(self.state.engine)
         boards = [one for one in own.panels(self.state.state, self.reader) if one.seat is None] if own else []
