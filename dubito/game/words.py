@@ -147,6 +147,12 @@ class Teller(Generic[S]):
         """Describe a seat's cards. Return an empty string if they cannot be described."""
         return ""
 
+    def hand_panel(self, seat: int, badge: str = "") -> Panel:
+        """Return a panel with the number of a seat's cards, and the cards themselves as the truth."""
+        held = self.words.hand(self.state, seat)
+        count = pluralize(len(held)) if held else "no cards"
+        return Panel(self.reader.name(seat), count, self.describe_hand(seat), seat, held, backs=len(held), badge=badge)
+
     def describe_move(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
         """Return the text for a move, given all its events."""
         return self.words.lines(events, self.reader)
@@ -183,23 +189,25 @@ class Words(Generic[S, R]):
     # Name, sign and icon of the cards that illustrate the game; some of its faces if empty.
     PICTURE: Sequence[tuple[str, str, str]] = ()
 
+    TELLER: type[Teller[Any]] | None = None  # narrates games instead of a teller that shows plain data
+
     def __init__(self, game: BaseGame) -> None:
-        self._game = game
+        self.game = game
 
     @property
     def TITLE(self) -> str:  # noqa: N802, a constant of most games
-        name = display_name(self._game)
+        name = display_name(self.game)
         return f"{name[:1].upper()}{name[1:]}"
 
     @property
     def LEAD(self) -> str:  # noqa: N802
         """The game in a sentence or two."""
-        return end_sentence(self._game.summary)
+        return end_sentence(self.game.summary)
 
     @property
     def HOW(self) -> str:  # noqa: N802
         """How to type a move."""
-        nodes = self._game.nodes
+        nodes = self.game.nodes
         kinds = dict.fromkeys(f"When asked `{node.name}`, type {describe_answers(node)}." for node in nodes)
         speaks = any(isinstance(node.answer, Text) for node in nodes)
         return " ".join([*kinds, *(["You may put your message in quotes."] if speaks else [])])
@@ -224,15 +232,15 @@ class Words(Generic[S, R]):
 
     def short_question(self, node: str) -> str:
         """Return a short form of a node's question, by default the name of the bots' method."""
-        return self.QUESTIONS.get(node) or f"{self._game.node(node).method.replace('_', ' ').capitalize()}?"
+        return self.QUESTIONS.get(node) or f"{self.game.node(node).method.replace('_', ' ').capitalize()}?"
 
     def teller(self, state: S, reader: Reader) -> Teller[S]:
         """Return a narrator of a newly dealt game."""
-        return _PlainTeller(self, self._game, state, reader)
+        return (self.TELLER or _PlainTeller)(self, state, reader)
 
     def rules(self, rules: R, seats: int) -> list[str]:
         """Return the rules in force, one sentence or paragraph per item."""
-        return [end_sentence(sentence) for sentence in (self._game.summary, self.summarize_rules(rules)) if sentence]
+        return [end_sentence(sentence) for sentence in (self.game.summary, self.summarize_rules(rules)) if sentence]
 
     def summarize_rules(self, rules: R) -> str:
         """Return the variable rules and their values."""
@@ -324,7 +332,7 @@ class Words(Generic[S, R]):
 
     def choices(self, state: S) -> list[str]:
         """Return the names the seat to move can choose from. Pages only show the legal ones."""
-        return list(self._game.legal_answers(state) or ()) if isinstance(self._node(state).answer, Choice) else []
+        return list(self.game.legal_answers(state) or ()) if isinstance(self._node(state).answer, Choice) else []
 
     def why_illegal(self, state: S, output: object) -> str | None:
         """Return the engine's reason why the seat to move may not do this."""
@@ -333,27 +341,33 @@ class Words(Generic[S, R]):
 
     def cheer(self, state: S, seat: int) -> str:
         """Return a line for a person whose game was ended by the last move, otherwise an empty string."""
-        return f"\n  *  {self.verdict(state, seat)}  *\n" if state.over else ""
+        if not self.is_decided(state, seat):
+            return ""
+        return f"\n  *  {' '.join(filter(None, (self.verdict(state, seat), self.explain_verdict(state, seat))))}  *\n"
+
+    def is_decided(self, state: S, seat: int) -> bool:
+        """Return whether the game can end in only one way for the seat."""
+        return state.over
 
     def verdict(self, state: S, seat: int) -> str:
         """Return the result of a finished game as a sentence addressed to the person at the seat."""
         ending = state.ending()
-        return f"Your result: {self._game.results.describe_ending(ending.marks[seat], ending.capped)}."
+        return f"Your result: {self.game.results.describe_ending(ending.marks[seat], ending.capped)}."
 
     def explain_verdict(self, state: S, seat: int) -> str:
         """Return a sentence that explains the verdict, or an empty string to show the end of the log."""
         return ""
 
     def _node(self, state: S) -> Node:
-        return self._game.node(state.view().node)
+        return self.game.node(state.view().node)
 
     def _describe_answers(self, state: S) -> str:
         """Describe valid answers to the current question."""
-        return describe_answers(self._node(state), self._game.legal_answers(state))
+        return describe_answers(self._node(state), self.game.legal_answers(state))
 
     def _output(self, node: Node, answer: object, state: S, seat: int) -> object:
         """Convert an answer to an output. Raises IllegalOutput if that is not possible."""
-        return self._game.output_of(node.name, answer, state.cards(seat, DealStreams(0, 0).seat(seat)))
+        return self.game.output_of(node.name, answer, state.cards(seat, DealStreams(0, 0).seat(seat)))
 
 
 def _attributes(value: object) -> dict[str, object]:
@@ -438,12 +452,12 @@ def describe_forfeit(seat: int, reader: Reader, game: BaseGame) -> str:
 
 
 class _PlainTeller(Teller):
-    def __init__(self, words: Words, game: BaseGame, state: State, reader: Reader) -> None:
+    def __init__(self, words: Words, state: State, reader: Reader) -> None:
         super().__init__(words, state, reader)
-        self._game, self._dealt = game, _plain_text(game.deal_to_json(state))
+        self._dealt = _plain_text(words.game.deal_to_json(state))
 
     def describe_move(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
-        answer = _plain_text(self._game.output_to_json(output))
+        answer = _plain_text(self.words.game.output_to_json(output))
         sentences = [self.words.sentence(event, self.reader) for event in events if event.only is None]
         return [Line(" ".join(sentences), f"{self.reader.starts(seat, 'gives')} {answer}")]
 
@@ -451,7 +465,7 @@ class _PlainTeller(Teller):
         return [Panel("The deal", "", one_line(self._dealt, 2000))]
 
     def ending(self) -> list[str]:
-        ending, results = self.state.ending(), self._game.results
+        ending, results = self.state.ending(), self.words.game.results
         ended = [results.describe_ending(mark, ending.capped) for mark in ending.marks]
         seats = ", ".join(
             f"{(self.reader.name if seat else self.reader.starts)(seat)}: {how}" for seat, how in enumerate(ended)

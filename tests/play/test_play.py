@@ -135,17 +135,19 @@ def test_wins_are_celebrated_by_their_kind(play: Play, tmp_path: Path) -> None:
         sitting = seat_person(guests_of(find_bots(tmp_path)), set_up(GAME, ["RandomBoi"] * 4, GAME.rules(), 0, seed), 0)
         out = play(*["RandomBoi"] * 4, "--seed", str(seed), "--seat", "0", typed=_typed(sitting)).out
         result = sitting.state.result(0)
-        assert ("***  A hard win!" in out) == (result is Result.HARD_WIN)
-        assert ("\n  **  A soft win!" in out) == (result is Result.SOFT_WIN)
-        assert ("You lose this one." in out) == (result is Result.LOSS)
+        assert ("\n  *  You win! A hard win: " in out) == (result is Result.HARD_WIN)
+        assert (" A soft win: " in out) == (result is Result.SOFT_WIN)
+        assert ("\n  *  You lost. You were one of the last two " in out) == (result is Result.LOSS)
         seen.add(result)
     assert len(seen) == 3
 
 
 def test_loser_of_a_duel_is_told(play: Play) -> None:
     small = ("--duel", "--ranks", "3", "--copies", "2", "--jokers", "0", "--seed", "1", "--seat", "0")
+    out = play("ClaudeBot", *small, typed="1\n2\n3\n").out
     assert (
-        "\n   4. The game is over; you lose.\nYou lose this one.\n" in play("ClaudeBot", *small, typed="1\n2\n3\n").out
+        "\n   4. The game is over; you lose.\n\n"
+        "  *  You lost. Your opponent was the first to get rid of all cards.  *\n" in out
     )
 
 

@@ -16,8 +16,7 @@ import pytest
 from dubito.game.find import find_bots
 from dubito.games.dubito.cards import TurnOutput
 from dubito.games.dubito.game import GAME
-from dubito.games.dubito.sentences import card_name, sort_cards
-from dubito.games.dubito.words import card_names
+from dubito.games.dubito.sentences import card_name, card_names, sort_cards
 from dubito.show.person import Sitting, seat_person, set_up
 from dubito.web.tables import LIFE, UNUSED_LIFE, frame_in_words
 from tests.engine.golden import RECORDS

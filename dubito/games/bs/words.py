@@ -111,30 +111,6 @@ def _claim(n: int, number: int) -> str:
     return f"{count} {_RANKS[number] if n == 1 else _ranks(number)}"
 
 
-def sentence(event: GameEvent, reader: Reader) -> str:
-    match event:
-        case DealEvent():
-            held = (f"{reader.does(seat, 'holds')} {n}" for seat, n in enumerate(event.hands))
-            return f"The cards are dealt: {', '.join(held)}."
-        case PlayEvent():
-            return f"{reader.starts(event.seat, 'plays')} {pluralize(event.n_cards)} as {_ranks(event.number)}."
-        case CardsEvent():
-            return f"really {numbers(event.cards)}: {'a lie' if event.lie else 'honest'}"
-        case AnswerEvent(_, True, int(seat)):
-            return f"{reader.starts(seat, 'says')} BS"
-        case AcceptEvent():
-            return "Nobody says BS."
-        case AccuseEvent():
-            return _describe_accusation(event, reader)
-        case LoseEvent(card, int(seat)):
-            return f"{reader.starts(seat, 'loses')} {_SIGNS[card.number]} to the pile"
-        case RoundEvent():
-            return f"Round {event.round} is over."
-        case WinEvent():
-            return f"{reader.starts(event.seat, 'has')} no cards left and {reader.verb(event.seat, 'wins')}."
-    return ""
-
-
 def _describe_accusation(event: AccuseEvent, reader: Reader) -> str:
     called = f"BS! {reader.starts(event.seat, 'is')}"
     takes = f"{reader.starts(event.taker, 'takes')} {pluralize(event.pile)}"
@@ -150,10 +126,6 @@ def numbers(cards: Iterable[Card]) -> str:
 
 def card_names(cards: Iterable[Card]) -> list[str]:
     return [_NAMES[card] for card in cards]
-
-
-def hand(state: State, seat: int) -> list[str]:
-    return card_names(sorted(state.hands[seat].cards))
 
 
 class BSTeller(Teller[State]):
@@ -194,16 +166,12 @@ class BSTeller(Teller[State]):
 
     def panels(self) -> list[Panel]:
         state = self.state
-        hands = [
-            Panel(self.reader.name(seat), pluralize(len(held)), self.describe_hand(seat), seat, held, backs=len(held))
-            for seat in SEATS
-            for held in [hand(state, seat)]
-        ]
         public = state.public
         pile = f"{pluralize(len(state.pile.cards))}, face down." if state.pile.cards else "Empty."
         if not state.over:
             pile += f" Round {public.round}: {_ranks(public.number)}."
-        return [*hands, Panel("The pile", pile, backs=len(state.pile.cards), plays=tuple(self._plays))]
+        board = Panel("The pile", pile, backs=len(state.pile.cards), plays=tuple(self._plays))
+        return [*map(self.hand_panel, SEATS), board]
 
     def ending(self) -> list[str]:
         state = self.state
@@ -218,6 +186,7 @@ class BSTeller(Teller[State]):
 
 
 class BSWords(Words[State, BSRules]):
+    TELLER = BSTeller
     QUESTIONS = {"cards": "Which cards?", "bs": "Say BS?"}
     FACES = {_NAMES[card]: Face(_SIGNS[card.number], _SUITS[card.copy]) for card in DECK}
     DRAWN_LINES = (HAND, "Cards held: ")
@@ -230,9 +199,6 @@ class BSWords(Words[State, BSRules]):
         "After another player's turn type `yes` to accuse them of lying, or `no`."
     )
 
-    def teller(self, state: State, reader: Reader) -> BSTeller:
-        return BSTeller(self, state, reader)
-
     def rules(self, rules: BSRules, seats: int) -> list[str]:
         return [OBJECTIVE, *rule_paragraphs(rules, _IN_RANKS)]
 
@@ -240,13 +206,33 @@ class BSWords(Words[State, BSRules]):
         return f"At most {rounds(rules.max_rounds)}"
 
     def sentence(self, event: GameEvent, reader: Reader) -> str:
-        return sentence(event, reader)
+        match event:
+            case DealEvent():
+                held = (f"{reader.does(seat, 'holds')} {n}" for seat, n in enumerate(event.hands))
+                return f"The cards are dealt: {', '.join(held)}."
+            case PlayEvent():
+                return f"{reader.starts(event.seat, 'plays')} {pluralize(event.n_cards)} as {_ranks(event.number)}."
+            case CardsEvent():
+                return f"really {numbers(event.cards)}: {'a lie' if event.lie else 'honest'}"
+            case AnswerEvent(_, True, int(seat)):
+                return f"{reader.starts(seat, 'says')} BS"
+            case AcceptEvent():
+                return "Nobody says BS."
+            case AccuseEvent():
+                return _describe_accusation(event, reader)
+            case LoseEvent(card, int(seat)):
+                return f"{reader.starts(seat, 'loses')} {_SIGNS[card.number]} to the pile"
+            case RoundEvent():
+                return f"Round {event.round} is over."
+            case WinEvent():
+                return f"{reader.starts(event.seat, 'has')} no cards left and {reader.verb(event.seat, 'wins')}."
+        return ""
 
     def shown_cards(self, event: GameEvent) -> Sequence[str]:
         return card_names(sorted(event.cards)) if isinstance(event, CardsEvent) else ()
 
     def hand(self, state: State, seat: int) -> list[str]:
-        return hand(state, seat)
+        return card_names(sorted(state.hands[seat].cards))
 
     def speech(self, output: object, events: Sequence[GameEvent]) -> str:
         return next((f"{_claim(event.n_cards, event.number)}!" for event in events if isinstance(event, PlayEvent)), "")

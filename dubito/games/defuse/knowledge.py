@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dubito.game.reader import Reader
 from dubito.games.defuse.engine import ALL_CARDS, BOMB, DEFUSE
 from dubito.games.defuse.events import (
     DealEvent,
@@ -100,7 +101,7 @@ class Knowledge:
     """A fold over the log of a seat (see `dubito.game.log`)."""
 
     def __init__(self, rules: Any, seat: int) -> None:
-        self.seat = seat
+        self.seat, self._reader = seat, Reader(me=seat)
         self.hand: list[str] = []
         self.sizes: list[int] = []  # of both hands
         self.pile = Pile()
@@ -138,7 +139,7 @@ class Knowledge:
                 self.placing = False
                 if seat != self.seat:
                     self.pile.place(None)
-                self._tell(seat, f"{self._who(seat, 'put')} the bomb back.")
+                self._tell(seat, f"{self._reader.starts(seat, 'puts')} the bomb back.")
             case HideEvent(place):
                 self.pile.place(place)
                 self.history[-1] = f"You put the bomb back at place {place}."
@@ -149,13 +150,13 @@ class Knowledge:
         if seat == self.seat:
             self.hand.remove(card)
         if card == DEFUSE:
-            self.history[-1] = f"{self.history[-1][:-1]} and {'play' if seat == self.seat else 'plays'} defuse."
+            self.history[-1] = f"{self.history[-1][:-1]} and {self._reader.verb(seat, 'plays')} defuse."
             return
         then = ""
         if card == "shuffle":
             self.pile.shuffle()
             then = "; the pile is shuffled"
-        self._tell(seat, f"{self._who(seat, 'play')} {card}{then}.")
+        self._tell(seat, f"{self._reader.starts(seat, 'plays')} {card}{then}.")
 
     def _see_draw(self, event: DrawEvent) -> None:
         self._drawn = event
@@ -168,11 +169,8 @@ class Knowledge:
 
     def _describe_draw(self, event: DrawEvent, what: str) -> str:
         if event.end == "top":
-            return f"{self._who(event.seat, 'draw')} {what} from the top."
-        return f"{self._who(event.seat, 'play')} bottom: {what} from the bottom."
-
-    def _who(self, seat: int, verb: str) -> str:
-        return f"You {verb}" if seat == self.seat else f"seat {seat} {verb}s"
+            return f"{self._reader.starts(event.seat, 'draws')} {what} from the top."
+        return f"{self._reader.starts(event.seat, 'plays')} bottom: {what} from the bottom."
 
     def _tell(self, seat: int, line: str) -> None:
         if seat == self.seat:

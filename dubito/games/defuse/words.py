@@ -59,35 +59,6 @@ def rule_paragraphs() -> list[str]:
 _ICONS: Final = {DEFUSE: "shield", "see": "eye", "nothing": "blank"}  # for cards whose icon has another name
 
 
-def sentence(event: GameEvent, reader: Reader) -> str:
-    match event:
-        case DealEvent():
-            begins = reader.starts(0, "begins")
-            return f"{event.hands[0]} cards each; {event.pile} in the pile, with the bomb. {begins}."
-        case PlayEvent():
-            then = ": the pile is shuffled" if event.card == "shuffle" else ""
-            return f"{reader.starts(event.seat, 'plays')} a {event.card} card{then}."
-        case LookEvent():
-            return f"The top cards are {', '.join(event.cards)}."
-        case DrawEvent():
-            bomb = ": the bomb!" if event.bomb else "."
-            return f"{reader.starts(event.seat, 'draws')} a card from the {event.end} of the pile{bomb}"
-        case TakeEvent():
-            return f"It is a {event.card} card."
-        case PlaceEvent():
-            return f"{reader.starts(event.seat, 'puts')} the bomb back into the pile."
-        case HideEvent():
-            return f"The bomb is at place {event.place} of the pile; 0 is the top."
-        case EndEvent():
-            blows = f"{reader.starts(event.loser, 'has')} no defuse card and {reader.verb(event.loser, 'blows')} up"
-            return f"{blows}: {reader.does(1 - event.loser, 'wins')}."
-    return ""
-
-
-def hand(state: State, seat: int) -> list[str]:
-    return [*HandView(state.hands[seat])]
-
-
 class DefuseTeller(Teller[State]):
     _events: Sequence[GameEvent] = ()
 
@@ -105,11 +76,6 @@ class DefuseTeller(Teller[State]):
 
     def panels(self) -> list[Panel]:
         state = self.state
-        hands = [
-            Panel(self.reader.name(seat), pluralize(len(held)), self.describe_hand(seat), seat, held, backs=len(held))
-            for seat in (0, 1)
-            for held in [hand(state, seat)]
-        ]
         down = state.pile[::-1]
         pile = Panel(
             "The pile",
@@ -119,7 +85,7 @@ class DefuseTeller(Teller[State]):
             backs=len(down),
         )
         played = Panel("Played, in order", " ".join(state.discard) or "Nothing.", cards=[*state.discard])
-        return [*hands, pile, played]
+        return [*map(self.hand_panel, (0, 1)), pile, played]
 
     def ending(self) -> list[str]:
         state, reader = self.state, self.reader
@@ -138,6 +104,7 @@ def _playable(state: State) -> dict[str, str]:
 
 
 class DefuseWords(Words[State, NoRules]):
+    TELLER = DefuseTeller
     FACES = {card: Face(card, _ICONS.get(card, card)) for card in ALL_CARDS}
     QUESTIONS = {"turn": "What now?", "place": "Where to hide the bomb?"}
     TITLE = "Draw and defuse"
@@ -152,9 +119,6 @@ class DefuseWords(Words[State, NoRules]):
         "whole words. When you have defused the bomb, type its place in the pile: 0 is the top."
     )
 
-    def teller(self, state: State, reader: Reader) -> DefuseTeller:
-        return DefuseTeller(self, state, reader)
-
     def rules(self, rules: NoRules, seats: int) -> list[str]:
         return [OBJECTIVE, *rule_paragraphs()]
 
@@ -162,7 +126,28 @@ class DefuseWords(Words[State, NoRules]):
         return ""
 
     def sentence(self, event: GameEvent, reader: Reader) -> str:
-        return sentence(event, reader)
+        match event:
+            case DealEvent():
+                begins = reader.starts(0, "begins")
+                return f"{event.hands[0]} cards each; {event.pile} in the pile, with the bomb. {begins}."
+            case PlayEvent():
+                then = ": the pile is shuffled" if event.card == "shuffle" else ""
+                return f"{reader.starts(event.seat, 'plays')} a {event.card} card{then}."
+            case LookEvent():
+                return f"The top cards are {', '.join(event.cards)}."
+            case DrawEvent():
+                bomb = ": the bomb!" if event.bomb else "."
+                return f"{reader.starts(event.seat, 'draws')} a card from the {event.end} of the pile{bomb}"
+            case TakeEvent():
+                return f"It is a {event.card} card."
+            case PlaceEvent():
+                return f"{reader.starts(event.seat, 'puts')} the bomb back into the pile."
+            case HideEvent():
+                return f"The bomb is at place {event.place} of the pile; 0 is the top."
+            case EndEvent():
+                blows = f"{reader.starts(event.loser, 'has')} no defuse card and {reader.verb(event.loser, 'blows')} up"
+                return f"{blows}: {reader.does(1 - event.loser, 'wins')}."
+        return ""
 
     def shown_cards(self, event: GameEvent) -> Sequence[str]:
         match event:
@@ -173,7 +158,7 @@ class DefuseWords(Words[State, NoRules]):
         return ()
 
     def hand(self, state: State, seat: int) -> list[str]:
-        return hand(state, seat)
+        return [*HandView(state.hands[seat])]
 
     def describe_view(self, state: State, seat: int, reader: Reader) -> list[str]:
         """Return lines that describe the pile, the known cards of both hands, the played cards and the question."""

@@ -18,10 +18,10 @@ from dubito.game.table import Entrant, Table, step
 from dubito.games.dubito.bot import NODES, FiveNodes
 from dubito.games.dubito.cards import JOKER, NUMBERS, PlayerData, TurnData
 from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule, deal_table
-from dubito.games.dubito.knowledge import Knowledge, names
+from dubito.games.dubito.knowledge import Knowledge
 from dubito.games.dubito.rules import DubitoRules
-from dubito.games.dubito.sentences import card_name
-from dubito.games.dubito.words import NODE_TEXTS, WALK, WALK_AT_ONCE, effects, objective, rule_paragraphs, scoring
+from dubito.games.dubito.sentences import card_name, card_names
+from dubito.games.dubito.words import NODE_TEXTS, SCORING, WALK, WALK_AT_ONCE, effects, objective, rule_paragraphs
 
 AT_ONCE: Final = {"walk": WALK_AT_ONCE}
 BRIEF: Final = {"question", "if_true", "if_false", "hand", "number", "board_cards", "last_player", "last_play"} | {
@@ -132,7 +132,7 @@ def _describe_rules(rules: Rules, seats: int) -> dict[str, Any]:
         "win_rule": rules.win_rule,
         "rule_text": rule_paragraphs(rules, seats),
         "objective": objective(seats),
-        "scoring": scoring(),
+        "scoring": SCORING,
         "walk": WALK,
         "node_texts": NODE_TEXTS,
         "meanings": _MEANINGS,
@@ -154,8 +154,8 @@ def _board(turn: TurnData, known: Knowledge) -> dict[str, Any]:
     elsewhere = known.count_elsewhere(number) + hand[number]
     jokers = known.rules.jokers - known.count_elsewhere(JOKER) - hand[JOKER]
     return {
-        "numbers_in_play": names(turn.playing_cards),
-        "sets_gone": names(known.sets_gone),
+        "numbers_in_play": card_names(turn.playing_cards),
+        "sets_gone": card_names(known.sets_gone),
         "jokers_gone": known.jokers_gone,
         "board_cards": turn.board_cards,
         "streak": turn.streak,

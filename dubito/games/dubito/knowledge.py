@@ -5,7 +5,7 @@ this is certain, not if it may be on the board.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from dubito.games.dubito.events import (
     OwnCardsEvent,
     PlayerWonEvent,
 )
-from dubito.games.dubito.sentences import card_name, describe_cards, sentence, sort_cards
+from dubito.games.dubito.sentences import card_name, card_names, describe_cards, sentence, sort_cards
 
 _VALUES: Final = NUMBERS[-1] + 1
 
@@ -145,7 +145,7 @@ class Knowledge:
         for card in cards:
             self._own_down[card] += 1
         self.history[-1] += f" Yours: {describe_cards(cards)}, {'a bluff' if lie else 'honest'}."
-        played = [card_name(card) for card in sort_cards(cards)]
+        played = card_names(sort_cards(cards))
         self.own_plays.append({"number": card_name(self.number), "cards": played, "honest": not lie})
 
     def _see_doubt(self, event: DoubtResolvedEvent) -> None:
@@ -210,7 +210,3 @@ def _line(event: Event) -> str:
     if isinstance(event, DoubtResolvedEvent) and event.board_cards:
         line = f"{line.removesuffix('.')}: {describe_cards(event.board_cards)}."
     return line
-
-
-def names(cards: Iterable[int]) -> list[str]:
-    return [card_name(card) for card in cards]

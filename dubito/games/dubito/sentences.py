@@ -30,6 +30,10 @@ def card_name(card: int, plural: bool = False) -> str:
     return f"{_NAMES[card]}s" if plural else _NAMES[card]
 
 
+def card_names(cards: Iterable[int]) -> list[str]:
+    return [card_name(card) for card in cards]
+
+
 def sort_cards(cards: Iterable[int]) -> list[int]:
     return sorted(cards, key=lambda card: card or NUMBERS[-1] + 1)
 

@@ -5,7 +5,7 @@ The rulebook is docs/rules.md. Sentences about events come from `sentences.sente
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -30,11 +30,11 @@ from dubito.game.words import (
     pluralize,
 )
 from dubito.games.dubito.cards import JOKER, MAX_PLAY, NUMBERS, TurnData, TurnOutput
-from dubito.games.dubito.engine import DUEL, Result, Rules, State, WinRule
+from dubito.games.dubito.engine import DUEL, Rules, State, WinRule
 from dubito.games.dubito.engine import why_illegal as refused
 from dubito.games.dubito.events import CardsPlayedEvent, DoubtResolvedEvent, OwnCardsEvent
 from dubito.games.dubito.rules import DubitoRules
-from dubito.games.dubito.sentences import card_name, describe_cards, ending, number_word, sort_cards
+from dubito.games.dubito.sentences import card_name, card_names, describe_cards, ending, number_word, sort_cards
 from dubito.games.dubito.sentences import sentence as sentence
 
 WALK: Final = (
@@ -118,8 +118,7 @@ def objective(n_players: int) -> str:
     return f"Be the first to have no cards: place 1 is a hard win.{soft} The last two players lose."
 
 
-def scoring() -> str:
-    return "A hard win scores 1, a soft win 1/2, a loss or an unfinished game 0."  # R10, R12
+SCORING: Final = "A hard win scores 1, a soft win 1/2, a loss or an unfinished game 0."  # R10, R12
 
 
 Effects = tuple[str, str, str]  # the question, what true does, what false does
@@ -155,19 +154,17 @@ def _opening_effects(hand: Sequence[int]) -> Effects:
 def _opening_count_effects(hand: Sequence[int], bluff: bool, after_last_card: str) -> Effects:
     if bluff:
         (n, most), some = _random_cards(len(hand))
-        won = after_last_card if n == len(hand) else ""
-        return (
-            "You open with a bluff. Do you play many cards?",
-            f"you play {most} under {_RANDOM_NUMBER}.{won}",
-            f"you play {some} under {_RANDOM_NUMBER}.",
-        )
-    n, most = _most_common(hand)
-    won = after_last_card if n == len(hand) else ""
-    return (
-        "You open with honest cards. Do you play many?",
-        f"you play {most}.{won}",
-        f"you play one random card under its own number (a joker: under {_RANDOM_NUMBER}).",
-    )
+        most, some = (f"{cards} under {_RANDOM_NUMBER}" for cards in (most, some))
+        question = "You open with a bluff. Do you play many cards?"
+    else:
+        n, most = _most_common(hand)
+        some = f"one random card under its own number (a joker: under {_RANDOM_NUMBER})"
+        question = "You open with honest cards. Do you play many?"
+    return _count_effects(question, most, some, after_last_card if n == len(hand) else "")
+
+
+def _count_effects(question: str, most: str, some: str, won: str) -> Effects:
+    return question, f"you play {most}.{won}", f"you play {some}."
 
 
 def _doubt_effects(hand: Sequence[int], turn: TurnData) -> Effects:
@@ -193,16 +190,14 @@ def _play_count_effects(hand: Sequence[int], turn: TurnData, bluff: bool, after_
     number = card_name(turn.current_number, plural=True)
     if bluff:
         (n, most), some = _random_cards(len(hand))
-        won = after_last_card if n == len(hand) else ""
         question = f"You bluff, as {number}. Do you play many cards?"
-        return question, f"you play {most}.{won}", f"you play {some}."
-    n = min(MAX_PLAY, hand.count(turn.current_number))
-    won = after_last_card if n == len(hand) else ""
-    most, some = pluralize(n), "1 card"
-    if n > 1:
-        most, some = f"{most}, all of them {number}", f"a random number of them, 1 to {n}"
-    question = f"You are honest, with {number}. Do you play many cards?"
-    return question, f"you play {most}.{won}", f"you play {some}."
+    else:
+        n = min(MAX_PLAY, hand.count(turn.current_number))
+        most, some = pluralize(n), "1 card"
+        if n > 1:
+            most, some = f"{most}, all of them {number}", f"a random number of them, 1 to {n}"
+        question = f"You are honest, with {number}. Do you play many cards?"
+    return _count_effects(question, most, some, after_last_card if n == len(hand) else "")
 
 
 def _after_last_card(turn: TurnData, win_rule: WinRule) -> str:
@@ -282,19 +277,8 @@ class DubitoTeller(Teller[State]):
 
     def panels(self) -> list[Panel]:
         state = self.state
-        hands = [
-            Panel(
-                self.reader.name(seat),
-                pluralize(len(cards)) if cards else "no cards",
-                " ".join(cards),
-                seat,
-                cards,
-                backs=len(cards),
-                badge=f"place {state.places[seat]}" if state.places[seat] else "",
-            )
-            for seat, hand in enumerate(state.hands)
-            for cards in [card_names(sort_cards(hand.cards))]
-        ]
+        badges = [f"place {place}" if place else "" for place in state.places]
+        hands = map(self.hand_panel, range(len(state.hands)), badges)
         is_doubted = bool(self._plays) and self._plays[-1].shown
         title = "The doubted cards" if is_doubted else "The board"
         board = Panel(title, self._describe_round(), backs=len(state.board), plays=tuple(self._plays))
@@ -316,10 +300,6 @@ class DubitoTeller(Teller[State]):
         placed = [f"{place}. {reader.starts(seat)}" for place, seat in winners]
         turns = f"{pluralize(state.turns, 'turn')} and {pluralize(state.free_turns, 'free one')}"
         return [ending(state, reader), *placed, turns]
-
-
-def card_names(cards: Iterable[int]) -> list[str]:
-    return [card_name(card) for card in cards]
 
 
 def _claim_in_words(count: int, number: int) -> str:
@@ -388,6 +368,7 @@ def _cards_of_kind(count: int, card: int, wanted: int) -> str:
 
 
 class DubitoWords(Words[State, DubitoRules]):
+    TELLER = DubitoTeller
     QUESTIONS = {
         "A": "Open with a bluff?",
         "B": "Open with many cards?",
@@ -417,14 +398,11 @@ class DubitoWords(Words[State, DubitoRules]):
         ("win_rule", "Your last card", (("immediate", "wins at once"), ("contested", "may still be doubted"))),
     )
 
-    def teller(self, state: State, reader: Reader) -> DubitoTeller:
-        return DubitoTeller(self, state, reader)
-
     def shown_cards(self, event: GameEvent) -> Sequence[str]:
         return card_names(sort_cards(event.cards)) if isinstance(event, OwnCardsEvent) else ()
 
     def rules(self, rules: DubitoRules, seats: int) -> list[str]:
-        return [objective(seats), *rule_paragraphs(rules.engine_rules, seats), scoring()]
+        return [objective(seats), *rule_paragraphs(rules.engine_rules, seats), SCORING]
 
     def sentence(self, event: GameEvent, reader: Reader) -> str:
         return sentence(event, reader)
@@ -512,10 +490,5 @@ class DubitoWords(Words[State, DubitoRules]):
         why = refused(output, state.hands[state.seat].counts, state.number, state.can_doubt, state.rules.ranks)
         return why and _OF_CARD.sub(lambda found: _cards_of_kind(*map(int, found.groups())), why)
 
-    def cheer(self, state: State, seat: int) -> str:
-        place = state.places[seat]
-        if place is None:
-            return "You lose this one." if state.result(seat) is Result.LOSS and state.over else ""
-        if place == 1:
-            return "\n  ***  A hard win! You are the first to be out of cards.  ***\n"
-        return f"\n  **  A soft win! You are out of cards, in place {place}, and have not lost.  **\n"
+    def is_decided(self, state: State, seat: int) -> bool:
+        return state.over or state.places[seat] is not None

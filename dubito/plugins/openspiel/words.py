@@ -17,9 +17,46 @@ _BOARD: Final = f"The board{_WRITTEN}"
 _GIN: Final = "openspiel:gin_rummy"
 
 
+class OpenSpielTeller(Teller[State]):
+    def describe_hand(self, seat: int) -> str:
+        own = own_words(self.state.engine)
+        boards = [one for one in own.panels(self.state.state, self.reader) if one.seat is None] if own else []
+        return "; ".join([_describe_hand(self.state, seat), *(f"{one.title.lower()}: {one.public}" for one in boards)])
+
+    def describe_move(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
+        """Return a line with the action. It is public if we have words for the game or nothing is hidden."""
+        engine = self.state.engine
+        if own_words(engine) or is_open(engine):
+            return [Line(f"{self.reader.starts(seat)}: {output}")]
+        return [Line(f"{self.reader.starts(seat, 'moves')}.", f"chose {output}")]
+
+    def panels(self) -> list[Panel]:
+        state, reader = self.state, self.reader
+        if own := own_words(state.engine):
+            return [
+                each
+                if (seat := each.seat) is None
+                else replace(each, truth=_describe_hand(state, seat), cards=own.cards(state.state, seat))
+                for each in own.panels(state.state, reader)
+            ]
+        if is_open(state.engine):
+            return [_text_panel(_BOARD, str(state.state), is_public=True)]
+        seats = range(len(state.moves))
+        seen = [
+            _text_panel(reader.name(seat), state.describe_view(seat), seat, f"What the seat sees{_WRITTEN}")
+            for seat in seats
+        ]
+        return [*seen, _text_panel(f"The whole state{_WRITTEN}", str(state.state))]
+
+    def ending(self) -> list[str]:
+        gains = ", ".join(f"{self.reader.name(seat)} {gain:g}" for seat, gain in enumerate(self.state.state.returns()))
+        return [f"The game is over. Returns: {gains}.", f"{self.state.turns_played} moves"]
+
+
 class OpenSpielWords(Words[State, NoRules]):
     """The words of a game. A person answers with the name or the number of an action."""
 
+    TELLER = OpenSpielTeller
     HOW = "Type the name of an action, or its number in the list."
 
     def __init__(self, game: Game, engine: Any) -> None:
@@ -41,14 +78,11 @@ class OpenSpielWords(Words[State, NoRules]):
     def LEAD(self) -> str:  # noqa: N802
         return self._own.lead if self._own else super().LEAD
 
-    def teller(self, state: State, reader: Reader) -> Teller:
-        return OpenSpielTeller(self, state, reader)
-
     def rules(self, rules: NoRules, seats: int) -> list[str]:
         return [*rule_paragraphs(self._engine), f"Objective: {objective(self._engine)}"]
 
     def summarize_rules(self, rules: NoRules) -> str:
-        given = self._game.name.partition("(")[2].removesuffix(")")
+        given = self.game.name.partition("(")[2].removesuffix(")")
         return given.replace("=", " ").replace(",", ", ")
 
     def sentence(self, event: GameEvent, reader: Reader) -> str:
@@ -125,42 +159,6 @@ def _sign(gain: float) -> int:
 
 def _amount(number: float, unit: str) -> str:
     return f"{number:g} {unit}{'s' * (number != 1)}"
-
-
-class OpenSpielTeller(Teller[State]):
-    def describe_hand(self, seat: int) -> str:
-        own = own_words(self.state.engine)
-        boards = [one for one in own.panels(self.state.state, self.reader) if one.seat is None] if own else []
-        return "; ".join([_describe_hand(self.state, seat), *(f"{one.title.lower()}: {one.public}" for one in boards)])
-
-    def describe_move(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
-        """Return a line with the action. It is public if we have words for the game or nothing is hidden."""
-        engine = self.state.engine
-        if own_words(engine) or is_open(engine):
-            return [Line(f"{self.reader.starts(seat)}: {output}")]
-        return [Line(f"{self.reader.starts(seat, 'moves')}.", f"chose {output}")]
-
-    def panels(self) -> list[Panel]:
-        state, reader = self.state, self.reader
-        if own := own_words(state.engine):
-            return [
-                each
-                if (seat := each.seat) is None
-                else replace(each, truth=_describe_hand(state, seat), cards=own.cards(state.state, seat))
-                for each in own.panels(state.state, reader)
-            ]
-        if is_open(state.engine):
-            return [_text_panel(_BOARD, str(state.state), is_public=True)]
-        seats = range(len(state.moves))
-        seen = [
-            _text_panel(reader.name(seat), state.describe_view(seat), seat, f"What the seat sees{_WRITTEN}")
-            for seat in seats
-        ]
-        return [*seen, _text_panel(f"The whole state{_WRITTEN}", str(state.state))]
-
-    def ending(self) -> list[str]:
-        gains = ", ".join(f"{self.reader.name(seat)} {gain:g}" for seat, gain in enumerate(self.state.state.returns()))
-        return [f"The game is over. Returns: {gains}.", f"{self.state.turns_played} moves"]
 
 
 def _text_panel(title: str, text: str, seat: int | None = None, under: str = "", *, is_public: bool = False) -> Panel:

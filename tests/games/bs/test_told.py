@@ -10,7 +10,7 @@ from dubito.game.reader import Reader
 from dubito.game.words import Line, person_sentences
 from dubito.games.bs.game import GAME
 from dubito.games.bs.knowledge import BSRules
-from dubito.games.bs.words import OBJECTIVE, card_names, rule_paragraphs, sentence
+from dubito.games.bs.words import OBJECTIVE, card_names, rule_paragraphs
 from tests.games.bs.kit import deal_game, numbers_in_hand, with_hands
 
 WORDS = GAME.words
@@ -71,7 +71,8 @@ def test_narrated_sizes_and_truth_match_the_game() -> None:
                     seat,
                     " ".join(SIGNS[number] for number in sorted(numbers_in_hand(game, seat))) or "nothing",
                 )
-                assert int(panel.public.split()[0]) == len(numbers_in_hand(game, seat))
+                held = len(numbers_in_hand(game, seat))
+                assert (panel.public.split()[0], panel.backs) == (str(held or "no"), held)
                 assert [WORDS.FACES[name].sign for name in panel.cards] == [
                     card for card in panel.truth.split() if card != "nothing"
                 ]
@@ -84,7 +85,7 @@ def test_narrated_sizes_and_truth_match_the_game() -> None:
 def test_person_is_addressed_as_you() -> None:
     game = with_hands([0], [1, 4], [2], [3])
     reader = Reader("Bot{}".format, 0)
-    assert sentence(game.start[0], reader) == (
+    assert WORDS.sentence(game.start[0], reader) == (
         "The cards are dealt: you hold 1, Bot1 holds 2, Bot2 holds 1, Bot3 holds 1."
     )
     assert WORDS.describe_view(game, 0, reader) == [
@@ -97,7 +98,7 @@ def test_person_is_addressed_as_you() -> None:
     assert WORDS.playable_cards(game, 1) == [1, 4]
     for _ in range(3):
         events += game.apply(False, EVERYTHING)
-    assert [line for event in events if event.only is None and (line := sentence(event, reader))] == [
+    assert [line for event in events if event.only is None and (line := WORDS.sentence(event, reader))] == [
         "You play 1 card as aces.",
         "Nobody says BS.",
         "Round 1 is over.",
