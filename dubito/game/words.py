@@ -140,6 +140,8 @@ class Teller(Generic[S]):
     A teller is created when the game is dealt, and notified after every move.
     """
 
+    marks = Marks()  # of the last move
+
     def __init__(self, words: "Words", state: S, reader: Reader) -> None:
         self.words, self.state, self.reader = words, state, reader
 
@@ -155,11 +157,13 @@ class Teller(Generic[S]):
 
     def describe_move(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
         """Return the text for a move, given all its events."""
+        self.marks = Marks()
+        for event in events:
+            self.see(event)
         return self.words.lines(events, self.reader)
 
-    def marks(self) -> Marks:
-        """Return the marks of the last move."""
-        return Marks()
+    def see(self, event: GameEvent) -> None:
+        """Note an event of a move: set the move's `marks`, and keep what `panels` needs."""
 
     def panels(self) -> list[Panel]:
         """Return the whole state: the seats and the board."""
@@ -428,6 +432,14 @@ def parse_legal(prompt_text: str) -> list[str]:
 def pluralize(n: int, noun: str = "card") -> str:
     """Return a number with its noun: 1 card, 2 cards."""
     return f"{n} {noun}{'s' * (n != 1)}"
+
+
+_NUMBERS: Final = ("no", "one", "two", "three", "four")
+
+
+def number_word(n: int) -> str:
+    """Return a small number as a word, and others as digits."""
+    return _NUMBERS[n] if n < len(_NUMBERS) else str(n)
 
 
 def person_sentences(words: Words, events: Sequence[GameEvent], reader: Reader) -> list[str]:

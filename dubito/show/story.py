@@ -192,7 +192,7 @@ class _Story:
             turn.marks.append(Marks(("forfeit",)))
             return
         turn.lines += self._teller.describe_move(moment.seat, moment.output, moment.events)
-        turn.marks.append(self._teller.marks())
+        turn.marks.append(self._teller.marks)
         public = [event for event in moment.events if event.only is None]
         if moment.seat == turn.movers[0] and (speech := self._words.speech(moment.output, public)):
             turn.speech = speech

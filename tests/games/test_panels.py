@@ -17,18 +17,18 @@ def story(hands: str, *moves: str, **rules: Any) -> list[tuple[list[Panel], Mark
     for move in map(output, moves):
         seat = game.seat
         teller.describe_move(seat, move, game.apply(move, EVERYTHING))
-        found.append((teller.panels(), teller.marks()))
+        found.append((teller.panels(), teller.marks))
     return found
 
 
 def test_plays_are_on_the_board_until_the_next_play_after_a_doubt() -> None:
     shown = story("A25/346/789", "A as A", "3", "doubt", "7 as 7")
-    ace, bluff = Play(0, "1 card as aces", ("ace",), ()), Play(1, "1 card as aces", ("3",), ("3",))
+    ace, bluff = Play(0, "1 card as aces", ["ace"], []), Play(1, "1 card as aces", ["3"], ["3"])
     boards = [panels[-1] for panels, _ in shown]
     assert [board.title for board in boards] == ["The board", "The board", "The doubted cards", "The board"]
     assert boards[1].plays == (ace, bluff)
     assert boards[2].plays == (ace, replace(bluff, shown=True))
-    assert boards[3].plays == (Play(2, "1 card as 7s", ("7",), ()),)
+    assert boards[3].plays == (Play(2, "1 card as 7s", ["7"], []),)
     assert [board.backs for board in boards] == [1, 2, 0, 1]
 
 

@@ -222,7 +222,10 @@ def test_draw_and_defuse_is_typed_by_letters(play: Play) -> None:
     typed = "x\ns\n" + "\n0\n" * 30  # draws cards, and puts the bomb on top
     said = play("Medium", "--game", "defuse", "--seed", "5", "--seat", "0", typed=typed)
     assert said.code == 0, said.err
-    assert "Enter draws; s see, k skip, b bottom\n> 'x' is not an action: press Enter to draw" in said.out
+    assert (
+        "Enter draws; s see, k skip, b bottom\n> 'x' is not an answer here: type one of draw, skip, bottom, see."
+        in said.out
+    )
     assert "You have seen, from the top: nothing, see, see." in said.out
     assert "Where do you put the bomb? 0 is the top of the pile, " in said.out
     assert "You have no defuse card and blow up: Medium wins." in said.out

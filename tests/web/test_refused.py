@@ -40,14 +40,14 @@ REQUESTS: dict[str, tuple[Request, int, str]] = {
         "An opening must declare a number from 1 to 13, not 99.",
     ),
     "doubt of nothing": (_move(doubt=True), 400, "An empty board has no play to doubt."),
-    "a bool as a card": (_move(cards=[True], number=1), 400, "This move cannot be read: cards.0: "),
-    "a number as a doubt": (_move(doubt=1), 400, "This move cannot be read: doubt: "),
-    "unknown field": (_move(hand=[1]), 400, "This move cannot be read: hand: "),
+    "a bool as a card": (_move(cards=[True], number=1), 400, "The deck has no card of type bool."),
+    "a number as a doubt": (_move(doubt=1), 400, "Doubt must be True or False, not of type int."),
+    "unknown field": (_move(doubt=True, hand=[1]), 400, "This move cannot be read: give `doubt`, "),
     "no answer": (_raw(b'{"turn": 0}'), 400, "Invalid request: answer: "),
     "an answer of another game": (
         lambda browser, view: browser.post("/api/moves", {"turn": view["turn"], "answer": True}),
         400,
-        "This move cannot be read: the answer: ",
+        "This move cannot be read: give `doubt`, ",
     ),
     "an earlier turn": (
         lambda browser, view: browser.post("/api/moves", _legal(view) | {"turn": -1}),

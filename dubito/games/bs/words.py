@@ -8,18 +8,7 @@ from dubito.errors import UsageError, one_line
 from dubito.game import GameEvent
 from dubito.game.events import AnswerEvent
 from dubito.game.reader import Reader
-from dubito.game.words import (
-    HAND,
-    Claim,
-    Face,
-    Line,
-    Marks,
-    Panel,
-    Play,
-    Teller,
-    Words,
-    pluralize,
-)
+from dubito.game.words import HAND, Claim, Face, Marks, Panel, Play, Teller, Words, number_word, pluralize
 from dubito.games.bs.cards import (
     COPIES,
     DECK,
@@ -98,7 +87,6 @@ _SUITS: Final = ("spades", "hearts", "clubs", "diamonds")  # by copy; suits do n
 # People see the numbers 0 to 12 as ace, 2 to 10, jack, queen and king.
 _SIGNS: Final = ("A", *map(str, range(2, 11)), "J", "Q", "K")
 _RANKS: Final = ("ace", *map(str, range(2, 11)), "jack", "queen", "king")
-_COUNTS: Final = ("no", "one", "two", "three", "four")
 _NAMES: Final = {card: f"{_RANKS[card.number]} of {_SUITS[card.copy]}" for card in DECK}
 
 
@@ -107,8 +95,7 @@ def _ranks(number: int) -> str:
 
 
 def _claim(n: int, number: int) -> str:
-    count = _COUNTS[n] if n < len(_COUNTS) else str(n)
-    return f"{count} {_RANKS[number] if n == 1 else _ranks(number)}"
+    return f"{number_word(n)} {_RANKS[number] if n == 1 else _ranks(number)}"
 
 
 def _describe_accusation(event: AccuseEvent, reader: Reader) -> str:
@@ -133,17 +120,11 @@ class BSTeller(Teller[State]):
         super().__init__(words, state, reader)
         self._plays: list[Play] = []  # on the pile
         self._number, self._is_lie = 0, False  # of the last play
-        self._marks = Marks()
 
     def describe_hand(self, seat: int) -> str:
         return numbers(self.state.hands[seat].cards)
 
-    def describe_move(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
-        for event in events:
-            self._see(event)
-        return super().describe_move(seat, output, events)
-
-    def _see(self, event: GameEvent) -> None:
+    def see(self, event: GameEvent) -> None:
         match event:
             case PlayEvent(seat, number, n):
                 self._number = number
@@ -151,18 +132,15 @@ class BSTeller(Teller[State]):
             case CardsEvent(cards, lie):
                 false = card_names(card for card in sorted(cards) if card.number != self._number)
                 self._plays[-1] = replace(self._plays[-1], cards=card_names(sorted(cards)), wrong=false)
-                self._is_lie, self._marks = lie, Marks(("lie",) if lie else ())
+                self._is_lie, self.marks = lie, Marks(("lie",) if lie else ())
             case AnswerEvent(_, accuses):
                 wrong = "doubted an honest play" if accuses and not self._is_lie else ""
                 passed = "let a lie pass" if self._is_lie and not accuses else ""
-                self._marks = Marks(("doubt",) if accuses else (), wrong, passed, catches=accuses and self._is_lie)
+                self.marks = Marks(("doubt",) if accuses else (), wrong, passed, catches=accuses and self._is_lie)
             case AccuseEvent():
                 self._plays = []
             case LoseEvent(card, int(seat)):
                 self._plays = [Play(seat, pluralize(1), card_names([card]))]
-
-    def marks(self) -> Marks:
-        return self._marks
 
     def panels(self) -> list[Panel]:
         state = self.state
@@ -253,13 +231,11 @@ class BSWords(Words[State, BSRules]):
         played = f"{pluralize(public.n_cards)} as {_ranks(public.number)}"
         return [*lines, f"{reader.starts(public.mover)} played {played}. Do you say BS?"]
 
-    def parse_line(self, line: str, state: State, seat: int) -> bool | list[Card]:
+    def parse_line(self, line: str, state: State, seat: int) -> object:
         """Parse a typed answer: yes or no, or cards by their signs."""
         words = line.casefold().replace(",", " ").split()
         if state.public.node == "bs":
-            if words not in (["yes"], ["y"], ["no"], ["n"]):
-                raise UsageError(f"'{one_line(line, 20)}' is not an answer here: type yes or no")
-            return words[0].startswith("y")
+            return super().parse_line(line, state, seat)
         signs = [sign.casefold() for sign in _SIGNS]
         if not words or not {*words} <= {*signs}:
             raise UsageError(f"'{one_line(line, 20)}' is not a list of cards: type for example `3 3 k`")

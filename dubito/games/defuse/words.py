@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from typing import Final
 
-from dubito.errors import UsageError, one_line
 from dubito.files import NoRules
 from dubito.game import GameEvent
 from dubito.game.reader import Reader
-from dubito.game.words import HAND, Face, Line, Marks, Panel, Teller, Words, pluralize
+from dubito.game.words import HAND, Face, Marks, Panel, Teller, Words, pluralize
 from dubito.games.defuse.engine import (
-    ACTS,
     ALL_CARDS,
     BOMB,
     CARD_COUNTS,
@@ -60,19 +58,15 @@ _ICONS: Final = {DEFUSE: "shield", "see": "eye", "nothing": "blank"}  # for card
 
 
 class DefuseTeller(Teller[State]):
-    _events: Sequence[GameEvent] = ()
-
     def describe_hand(self, seat: int) -> str:
         return str(HandView(self.state.hands[seat]))
 
-    def describe_move(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
-        self._events = events
-        return super().describe_move(seat, output, events)
-
-    def marks(self) -> Marks:
-        drawn = any(isinstance(event, DrawEvent) and event.bomb for event in self._events)
-        looked = any(isinstance(event, LookEvent) for event in self._events)
-        return Marks((*(["bomb"] if drawn else []), *(["look"] if looked else [])))
+    def see(self, event: GameEvent) -> None:
+        match event:
+            case DrawEvent(bomb=True):
+                self.marks = Marks(("bomb",))
+            case LookEvent():
+                self.marks = Marks(("look",))
 
     def panels(self) -> list[Panel]:
         state = self.state
@@ -187,16 +181,8 @@ class DefuseWords(Words[State, NoRules]):
         played = ", ".join(f"{key} {act}" for key, act in _playable(state).items())
         return f"Enter draws; {played}" if played else "Enter draws"
 
-    def parse_line(self, line: str, state: State, seat: int) -> str | int:
-        word = line.casefold().strip()
-        if state.node == "place":
-            if not (word.isascii() and word.isdecimal() and len(word) < 10):
-                raise UsageError(f"'{one_line(line, 20)}' is not a place: type a number from 0 to {len(state.pile)}")
-            return int(word)
-        act = _LETTERS.get(word, word)
-        if act not in ACTS:
-            raise UsageError(f"'{one_line(line, 20)}' is not an action: press Enter to draw, or type h, s, k or b")
-        return act
+    def parse_line(self, line: str, state: State, seat: int) -> object:
+        return super().parse_line(_LETTERS.get(line.casefold().strip(), line), state, seat)
 
     def verdict(self, state: State, seat: int) -> str:
         return "You win!" if state.winner == seat else "You lost."
@@ -212,10 +198,3 @@ class DefuseWords(Words[State, NoRules]):
         if any(isinstance(event, DrawEvent) and event.bomb for event in events):
             return "The bomb!"
         return next((f"{event.card}!" for event in events if isinstance(event, PlayEvent)), "")
-
-    def parse_answer(self, answer: object, state: State, seat: int) -> str | int:
-        if state.node == "place" and type(answer) is int:
-            return answer
-        if state.node == "turn" and isinstance(answer, str) and answer in ACTS:
-            return answer
-        raise UsageError(f"this is not an answer to `{state.node}`")

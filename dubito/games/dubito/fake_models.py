@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, Final
 
 from dubito.game import ODDS, REASON, STATED, HousePolicy
-from dubito.game.words import parse_facts, pluralize
+from dubito.game.words import number_word, parse_facts, pluralize
 
 _RATES: Final = ("{}_doubt_rate", "{}_bluff_rate")
 _LISTS: Final = {"prev": ("{}", "{}_cards", *_RATES), "next": ("{}", "{}_cards", *_RATES), "table": _RATES}
@@ -136,7 +136,7 @@ def _reason_to_doubt(values: Mapping[str, str], answer: bool) -> str:
 
 def _cards_of_number(values: Mapping[str, str]) -> str:
     held = int(values["held_of_number"])
-    return f"{('no', 'one', 'two', 'three', 'four')[held]} {values['number']}{'s' * (held != 1)}"
+    return f"{number_word(held)} {values['number']}{'s' * (held != 1)}"
 
 
 _MAX_PLAY: Final = 3  # cards

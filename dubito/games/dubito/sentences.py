@@ -5,7 +5,7 @@ from typing import Final
 
 from dubito.game import GameEvent
 from dubito.game.reader import Reader
-from dubito.game.words import pluralize
+from dubito.game.words import number_word, pluralize
 from dubito.games.dubito.cards import NUMBERS
 from dubito.games.dubito.engine import State
 from dubito.games.dubito.events import (
@@ -20,10 +20,6 @@ from dubito.games.dubito.events import (
 _NAMES: Final = ("joker", "ace", *map(str, range(2, 11)), "jack", "queen", "king")
 
 _BY_SEAT: Final = Reader()
-
-
-def number_word(n: int) -> str:
-    return ("no", "one", "two", "three", "four")[n]
 
 
 def card_name(card: int, plural: bool = False) -> str:

@@ -3,38 +3,21 @@
 The rulebook is docs/rules.md. Sentences about events come from `sentences.sentence`.
 """
 
-import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
-from pydantic import TypeAdapter, ValidationError
-
 from dubito.errors import UsageError, one_line
-from dubito.files import describe_fault
 from dubito.game import GameEvent
 from dubito.game.reader import Reader
-from dubito.game.record import Strict
-from dubito.game.words import (
-    HAND,
-    Claim,
-    Face,
-    Line,
-    Marks,
-    Panel,
-    Play,
-    Question,
-    Teller,
-    Words,
-    pluralize,
-)
+from dubito.game.words import HAND, Claim, Face, Marks, Panel, Play, Question, Teller, Words, number_word, pluralize
 from dubito.games.dubito.cards import JOKER, MAX_PLAY, NUMBERS, TurnData, TurnOutput
 from dubito.games.dubito.engine import DUEL, Rules, State, WinRule
 from dubito.games.dubito.engine import why_illegal as refused
 from dubito.games.dubito.events import CardsPlayedEvent, DoubtResolvedEvent, OwnCardsEvent
 from dubito.games.dubito.rules import DubitoRules
-from dubito.games.dubito.sentences import card_name, card_names, describe_cards, ending, number_word, sort_cards
+from dubito.games.dubito.sentences import card_name, card_names, describe_cards, ending, sort_cards
 from dubito.games.dubito.sentences import sentence as sentence
 
 WALK: Final = (
@@ -242,38 +225,34 @@ class DubitoTeller(Teller[State]):
     def __init__(self, words: Words, state: State, reader: Reader) -> None:
         super().__init__(words, state, reader)
         self._plays: list[Play] = []
-        self._marks = Marks()
         self._free_turns, self._can_doubt = state.free_turns, False
 
     def describe_hand(self, seat: int) -> str:
         return describe_cards(self.state.hands[seat].cards)
 
-    def describe_move(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
-        is_bluff = self._can_doubt and bool(self._plays[-1].lie)
-        free = "a free turn" if self.state.free_turns > self._free_turns else ""
-        self._plays = [play for play in self._plays if not self._plays[-1].shown]  # doubted plays leave the board
-        for event in events:
-            match event:
-                case DoubtResolvedEvent():
-                    self._plays[-1] = replace(self._plays[-1], shown=True)
-                    wrong = "" if is_bluff else "doubted an honest play"
-                    self._marks = Marks(("doubt",), wrong, catches=is_bluff, note=free)
-                case CardsPlayedEvent(player, declared, n):
-                    claim = f"{pluralize(n)} as {card_name(declared, plural=True)}"
-                    self._plays.append(Play(player, claim, ()))
-                case OwnCardsEvent(cards, lie):
-                    wrong_cards = card_names(
-                        card for card in sort_cards(cards) if card not in (JOKER, self.state.number)
-                    )
-                    names = tuple(card_names(sort_cards(cards)))
-                    self._plays[-1] = replace(self._plays[-1], cards=names, wrong=tuple(wrong_cards))
-                    let_pass = "let a bluff pass" if is_bluff else ""
-                    self._marks = Marks(("bluff",) if lie else (), let_pass=let_pass, note=free)
-        self._free_turns, self._can_doubt = self.state.free_turns, self.state.can_doubt
-        return super().describe_move(seat, output, events)
+    def see(self, event: GameEvent) -> None:
+        match event:
+            case DoubtResolvedEvent(correct=is_bluff):
+                self._plays[-1] = replace(self._plays[-1], shown=True)
+                wrong = "" if is_bluff else "doubted an honest play"
+                self.marks = Marks(("doubt",), wrong, catches=is_bluff, note=self._note_turn())
+            case CardsPlayedEvent(player, declared, n):
+                let_pass = "let a bluff pass" if self._can_doubt and self._plays[-1].lie else ""
+                self.marks = Marks(let_pass=let_pass, note=self._note_turn())
+                if self._plays and self._plays[-1].shown:  # doubted plays leave the board
+                    self._plays = []
+                self._plays.append(Play(player, f"{pluralize(n)} as {card_name(declared, plural=True)}", ()))
+            case OwnCardsEvent(cards, lie):
+                names = card_names(sort_cards(cards))
+                false = card_names(card for card in sort_cards(cards) if card not in (JOKER, self.state.number))
+                self._plays[-1] = replace(self._plays[-1], cards=names, wrong=false)
+                self.marks = replace(self.marks, kinds=("bluff",) if lie else ())
 
-    def marks(self) -> Marks:
-        return self._marks
+    def _note_turn(self) -> str:
+        """Note what the state was after the move. Return a note on a free turn."""
+        free = "a free turn" if self.state.free_turns > self._free_turns else ""
+        self._free_turns, self._can_doubt = self.state.free_turns, self.state.can_doubt
+        return free
 
     def panels(self) -> list[Panel]:
         state = self.state
@@ -349,18 +328,6 @@ def _card(word: str) -> int:
             f"'{one_line(word, 20)}' is not a card: type ace, 2 to 10, jack, queen, king, joker, or `doubt`"
         )
     return _CARDS[word]
-
-
-@dataclass(frozen=True, slots=True)
-class _Move(Strict):
-    """A move as the page sends it."""
-
-    doubt: bool = False
-    cards: list[int] | None = None
-    number: int | None = None
-
-
-_MOVE: Final = TypeAdapter(_Move)
 
 
 def _cards_of_kind(count: int, card: int, wanted: int) -> str:
@@ -480,11 +447,9 @@ class DubitoWords(Words[State, DubitoRules]):
         return move
 
     def parse_answer(self, answer: object, state: State, seat: int) -> TurnOutput:
-        try:
-            move = _MOVE.validate_json(json.dumps(answer))
-        except ValidationError as error:
-            raise UsageError(f"this move cannot be read: {describe_fault(error, 'the answer')}") from None
-        return TurnOutput(move.doubt, move.number, move.cards)
+        if not isinstance(answer, dict) or not answer.keys() <= {"doubt", "number", "cards"}:
+            raise UsageError("this move cannot be read: give `doubt`, or `cards` and `number`")
+        return TurnOutput(answer.get("doubt", False), answer.get("number"), answer.get("cards"))
 
     def why_illegal(self, state: State, output: object) -> str | None:
         why = refused(output, state.hands[state.seat].counts, state.number, state.can_doubt, state.rules.ranks)
