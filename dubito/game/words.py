@@ -171,7 +171,12 @@ class Teller(Generic[S]):
 
     def ending(self) -> list[str]:
         """Return a sentence on how the game ended, and any other closing remarks."""
-        raise NotImplementedError
+        ending, results = self.state.ending(), self.words.game.results
+        ended = [results.describe_ending(mark, ending.capped) for mark in ending.marks]
+        seats = ", ".join(
+            f"{(self.reader.name if seat else self.reader.starts)(seat)}: {how}" for seat, how in enumerate(ended)
+        )
+        return [f"The game is over. {seats}."]
 
 
 class Words(Generic[S, R]):
@@ -475,14 +480,6 @@ class _PlainTeller(Teller):
 
     def panels(self) -> list[Panel]:
         return [Panel("The deal", "", one_line(self._dealt, 2000))]
-
-    def ending(self) -> list[str]:
-        ending, results = self.state.ending(), self.words.game.results
-        ended = [results.describe_ending(mark, ending.capped) for mark in ending.marks]
-        seats = ", ".join(
-            f"{(self.reader.name if seat else self.reader.starts)(seat)}: {how}" for seat, how in enumerate(ended)
-        )
-        return [f"The game is over. {seats}."]
 
 
 def _plain_text(value: object) -> str:

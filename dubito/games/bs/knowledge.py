@@ -6,12 +6,11 @@ A card is only listed as held by another seat if this is certain, not if it may 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pydantic import Field
 
 from dubito.files import CheckedModel
-from dubito.game.events import AnswerEvent
+from dubito.game.events import AnswerEvent, GameEvent
 from dubito.game.words import pluralize
 from dubito.games.bs.cards import (
     NUMBERS,
@@ -67,7 +66,7 @@ class SeatHistory:
 class Knowledge:
     """A fold over the log of a seat (see `dubito.game.log`)."""
 
-    def __init__(self, rules: Any, seat: int) -> None:
+    def __init__(self, rules: BSRules, seat: int) -> None:
         self.seat = seat
         self.hand = Counter[int]()
         self.hands: list[int] = []  # sizes
@@ -108,7 +107,7 @@ class Knowledge:
         others = sum(self.count_known_cards(seat, number) for seat in SEATS)
         return self.hand[number] + self.own_pile_cards().count(number) + others
 
-    def see(self, event: Any) -> None:
+    def see(self, event: GameEvent) -> None:
         match event:
             case DealEvent(hands):
                 self.hands = [*hands]

@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from dubito.files import NoRules
+from dubito.game.events import GameEvent
 from dubito.game.reader import Reader
 from dubito.games.defuse.engine import ALL_CARDS, BOMB, DEFUSE
 from dubito.games.defuse.events import (
@@ -100,7 +101,7 @@ class Pile:
 class Knowledge:
     """A fold over the log of a seat (see `dubito.game.log`)."""
 
-    def __init__(self, rules: Any, seat: int) -> None:
+    def __init__(self, rules: NoRules, seat: int) -> None:
         self.seat, self._reader = seat, Reader(me=seat)
         self.hand: list[str] = []
         self.sizes: list[int] = []  # of both hands
@@ -117,7 +118,7 @@ class Knowledge:
         remaining.subtract([*self.hand, *self.played, *[BOMB] * self.placing])
         return {card: n for card, n in remaining.items() if n}
 
-    def see(self, event: Any) -> None:
+    def see(self, event: GameEvent) -> None:
         match event:
             case DealEvent(hands, pile):
                 self.sizes, self.pile = [*hands], Pile([None] * pile)

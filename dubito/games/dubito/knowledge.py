@@ -11,17 +11,18 @@ from typing import Any, Final
 
 from dubito.game.events import AnswerEvent, GameEvent
 from dubito.games.dubito.cards import JOKER, NUMBERS, PlayerData, TurnData
+from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.events import (
     CardList,
     CardsPlayedEvent,
     DiscardEvent,
     DoubtResolvedEvent,
-    Event,
     GameStartEvent,
     HandDealtEvent,
     OwnCardsEvent,
     PlayerWonEvent,
 )
+from dubito.games.dubito.rules import DubitoRules
 from dubito.games.dubito.sentences import card_name, card_names, describe_cards, sentence, sort_cards
 
 _VALUES: Final = NUMBERS[-1] + 1
@@ -30,8 +31,7 @@ _VALUES: Final = NUMBERS[-1] + 1
 class Knowledge:
     """A fold over the log of a seat (see `dubito.game.log`)."""
 
-    def __init__(self, rules: Any, seat: int) -> None:
-        """Start with the rules of an engine or a config."""
+    def __init__(self, rules: Rules | DubitoRules, seat: int) -> None:
         self.seat, self.rules = seat, rules.engine_rules
         self.hand = Counter[int]()
         self.players: dict[int, PlayerData] = {}  # by seat, winners included
@@ -95,7 +95,7 @@ class Knowledge:
                 in_hands += max(0, held[value] - self.down.get(seat, 0))
         return gone + self._own_down[value] + in_hands
 
-    def see(self, event: Any) -> None:
+    def see(self, event: GameEvent) -> None:
         self._tell(event)
         match event:
             case CardsPlayedEvent():
@@ -121,7 +121,7 @@ class Knowledge:
             case AnswerEvent(node, answer):
                 self.answers[node] = answer
 
-    def _tell(self, event: Any) -> None:
+    def _tell(self, event: GameEvent) -> None:
         if _acting_seat(event) == self.seat:
             self.own_moves.append(len(self.history))
         if event.only is None:
@@ -205,7 +205,7 @@ def _acting_seat(event: GameEvent) -> int | None:
 
 
 @lru_cache(maxsize=4096)
-def _line(event: Event) -> str:
+def _line(event: GameEvent) -> str:
     line = sentence(event)
     if isinstance(event, DoubtResolvedEvent) and event.board_cards:
         line = f"{line.removesuffix('.')}: {describe_cards(event.board_cards)}."
