@@ -1,4 +1,4 @@
-"""Readers of sentences about a game. A reader can be one of the players, who is addressed as "you"."""
+"""Readers of sentences about a game. A player who reads is addressed as "you"."""
 
 from collections.abc import Callable, Sequence
 from functools import cache

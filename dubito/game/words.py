@@ -22,6 +22,7 @@ else:
     R = TypeVar("R")
 
 _LEGAL: Final = "legal:"
+_VERDICTS: Final = {"won": "You win!", "lost": "You lost."}
 HAND: Final = "Your hand: "
 
 
@@ -361,7 +362,8 @@ class Words(Generic[S, R]):
     def verdict(self, state: S, seat: int) -> str:
         """Return the result of a finished game as a sentence addressed to the person at the seat."""
         ending = state.ending()
-        return f"Your result: {self.game.results.describe_ending(ending.marks[seat], ending.capped)}."
+        how = self.game.results.describe_ending(ending.marks[seat], ending.capped)
+        return _VERDICTS.get(how, f"Your result: {how}.")
 
     def explain_verdict(self, state: S, seat: int) -> str:
         """Return a sentence that explains the verdict, or an empty string to show the end of the log."""

@@ -119,7 +119,6 @@ class BSTeller(Teller[State]):
     def __init__(self, words: Words, state: State, reader: Reader) -> None:
         super().__init__(words, state, reader)
         self._plays: list[Play] = []  # on the pile
-        self._number, self._is_lie = 0, False  # of the last play
 
     def describe_hand(self, seat: int) -> str:
         return numbers(self.state.hands[seat].cards)
@@ -127,16 +126,16 @@ class BSTeller(Teller[State]):
     def see(self, event: GameEvent) -> None:
         match event:
             case PlayEvent(seat, number, n):
-                self._number = number
                 self._plays.append(Play(seat, f"{pluralize(n)} as {_ranks(number)}", ()))
             case CardsEvent(cards, lie):
-                false = card_names(card for card in sorted(cards) if card.number != self._number)
+                false = card_names(card for card in sorted(cards) if card.number != self.state.public.number)
                 self._plays[-1] = replace(self._plays[-1], cards=card_names(sorted(cards)), wrong=false)
-                self._is_lie, self.marks = lie, Marks(("lie",) if lie else ())
+                self.marks = Marks(("lie",) if lie else ())
             case AnswerEvent(_, accuses):
-                wrong = "doubted an honest play" if accuses and not self._is_lie else ""
-                passed = "let a lie pass" if self._is_lie and not accuses else ""
-                self.marks = Marks(("doubt",) if accuses else (), wrong, passed, catches=accuses and self._is_lie)
+                is_lie = bool(self._plays[-1].lie)
+                wrong = "doubted an honest play" if accuses and not is_lie else ""
+                passed = "let a lie pass" if is_lie and not accuses else ""
+                self.marks = Marks(("doubt",) if accuses else (), wrong, passed, catches=accuses and is_lie)
             case AccuseEvent():
                 self._plays = []
             case LoseEvent(card, int(seat)):

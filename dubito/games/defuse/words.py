@@ -184,9 +184,6 @@ class DefuseWords(Words[State, NoRules]):
     def parse_line(self, line: str, state: State, seat: int) -> object:
         return super().parse_line(_LETTERS.get(line.casefold().strip(), line), state, seat)
 
-    def verdict(self, state: State, seat: int) -> str:
-        return "You win!" if state.winner == seat else "You lost."
-
     def label_answer(self, state: State, answer: object) -> str:
         if not isinstance(answer, int):
             return "Draw a card" if answer == "draw" else f"Play {answer}"

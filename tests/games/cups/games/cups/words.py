@@ -35,8 +35,7 @@ class CupsTeller(Teller):
 
 
 class CupsWords(Words):
-    def teller(self, state: State, reader: Reader) -> Teller:
-        return CupsTeller(self, state, reader)
+    TELLER = CupsTeller
 
     def sentence(self, event: Any, reader: Reader) -> str:
         return sentence(event, reader)

@@ -24,8 +24,7 @@ class StacksTeller(Teller):
 
 
 class StacksWords(Words):
-    def teller(self, state: State, reader: Reader) -> Teller:
-        return StacksTeller(self, state, reader)
+    TELLER = StacksTeller
 
     def sentence(self, event: Any, reader: Reader) -> str:
         if isinstance(event, DrawnEvent):
