@@ -286,16 +286,10 @@ def _claim_in_words(count: int, number: int) -> str:
 
 
 _OF_CARD: Final = re.compile(r"\b(\d+) of card (\d+), not (\d+)")
-_CARDS: Final = {
-    **{card_name(card): card for card in (JOKER, *NUMBERS)},
-    **{card_name(card, plural=True): card for card in (JOKER, *NUMBERS)},
-    **{str(card): card for card in (JOKER, *NUMBERS)},
-    "sixes": 6,
-    "a": 1,
-    "j": 11,
-    "q": 12,
-    "k": 13,
-    "*": JOKER,
+_CARDS: Final = {"sixes": 6, "*": JOKER} | {
+    form: card
+    for card, sign in enumerate(_SIGNS)
+    for form in (card_name(card), card_name(card, plural=True), str(card), sign.casefold())
 }
 
 
@@ -426,9 +420,9 @@ class DubitoWords(Words[State, DubitoRules]):
         return "You were one of the last two players with cards."
 
     def describe_view(self, state: State, seat: int, reader: Reader) -> list[str]:
-        counts = [state.player_data(other).n_cards for other in range(len(state.hands))]
-        there = [other for other, place in enumerate(state.places) if place is None]
-        held = [f"{reader.name(other)} {counts[other]}" for other in there]
+        held = [
+            f"{reader.name(other)} {own.n_cards}" for other, own in enumerate(state.counts) if not state.places[other]
+        ]
         lines = [f"Cards held: {', '.join(held)}.", f"Your hand: {describe_cards(state.hands[seat].cards)}"]
         if not state.number:
             return [*lines, "Your turn. The board is empty: you open a round."]
