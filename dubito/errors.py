@@ -190,6 +190,19 @@ def join_names(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def pluralize(n: int, noun: str = "card") -> str:
+    """Return a number with its noun: 1 card, 2 cards."""
+    return f"{n} {noun}{'s' * (n != 1)}"
+
+
+_NUMBERS: Final = ("no", "one", "two", "three", "four")
+
+
+def number_word(n: int) -> str:
+    """Return a small number as a word, and others as digits."""
+    return _NUMBERS[n] if n < len(_NUMBERS) else str(n)
+
+
 def sort_by_similarity(name: str, known: Iterable[str]) -> list[str]:
     """Return the known names, most similar first."""
     # Imported late, like below, since every command imports this module but few need this.

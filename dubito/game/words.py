@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple
 
-from dubito.errors import UsageError, end_sentence, one_line
+from dubito.errors import UsageError, end_sentence, one_line, pluralize
 from dubito.game.base import BaseGame, Bool, Cards, Choice, Node, S, State, Text
 from dubito.game.events import GameEvent
 from dubito.game.legal import describe_legal
@@ -434,19 +434,6 @@ def parse_legal(prompt_text: str) -> list[str]:
     lines = [line.strip() for line in prompt_text.split("\n")]
     line = next((line for line in reversed(lines) if line.startswith(_LEGAL)), _LEGAL)
     return [part.strip() for part in line.removeprefix(_LEGAL).split("|") if part.strip()]
-
-
-def pluralize(n: int, noun: str = "card") -> str:
-    """Return a number with its noun: 1 card, 2 cards."""
-    return f"{n} {noun}{'s' * (n != 1)}"
-
-
-_NUMBERS: Final = ("no", "one", "two", "three", "four")
-
-
-def number_word(n: int) -> str:
-    """Return a small number as a word, and others as digits."""
-    return _NUMBERS[n] if n < len(_NUMBERS) else str(n)
 
 
 def person_sentences(words: Words, events: Sequence[GameEvent], reader: Reader) -> list[str]:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, TypeVar
 
+from dubito.errors import pluralize
 from dubito.experiment.lies import LieCounts, LieRate, TrackedPlay, TrackedResponse
 from dubito.experiment.stored import Run
 from dubito.game import FALLBACK_OUTCOME, STATED
-from dubito.game.words import pluralize
 from dubito.report.tables import (
     Block,
     Column,

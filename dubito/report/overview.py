@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from dubito.errors import pluralize
 from dubito.experiment.experiment import PlayerSpec, describe_claims, describe_fake_models
 from dubito.experiment.lies import LieCounts
 from dubito.experiment.stop import describe_stop_rule
 from dubito.experiment.stored import Run, list_contenders
-from dubito.game.words import display_name, pluralize
+from dubito.game.words import display_name
 from dubito.report.deception import Stories
 from dubito.report.players import RunPlayers
 from dubito.report.run_tables import (

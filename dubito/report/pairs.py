@@ -11,10 +11,9 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Final
 
-from dubito.errors import DubitoError, one_line
+from dubito.errors import DubitoError, one_line, pluralize
 from dubito.experiment.stored import Run
 from dubito.game import PlayerKind, Results
-from dubito.game.words import pluralize
 from dubito.report.run_tables import pairs_table
 from dubito.report.tables import (
     Block,

@@ -12,8 +12,7 @@ from math import floor
 from operator import attrgetter
 from typing import Final
 
-from dubito.errors import join_names, one_line
-from dubito.game.words import pluralize
+from dubito.errors import join_names, one_line, pluralize
 from dubito.report.tables import cell_text, difference_kind
 from dubito.stats.relation import FALLBACK_LIMIT, MIN_DEALS, PRELIMINARY, ComparedPair, Relation
 

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from dubito.errors import pluralize
 from dubito.game import Game, LieMark, State
 from dubito.game.moves import Forfeit, make_move
 from dubito.game.reader import Reader
-from dubito.game.words import pluralize
 
 
 class KeyMove(NamedTuple):

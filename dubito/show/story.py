@@ -10,22 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from dubito.errors import UsageError, join_names
+from dubito.errors import UsageError, join_names, pluralize
 from dubito.game import FALLBACK_OUTCOME, Ending, Game, Results
 from dubito.game.moves import Forfeit, require_whole_game
 from dubito.game.reader import A_PERSON, THE_PERSON, YOU, name_seats, table_reader
 from dubito.game.record import GameRecord
 from dubito.game.seeds import Seed
-from dubito.game.words import (
-    Line,
-    Marks,
-    Panel,
-    Play,
-    describe_forfeit,
-    describe_start,
-    list_faces,
-    pluralize,
-)
+from dubito.game.words import Line, Marks, Panel, Play, describe_forfeit, describe_start, list_faces
 from dubito.llm.answers import extract_reasoning
 from dubito.llm.protocols import conversation, find_protocol, parse_stored_request, read_recorded_reply
 from dubito.llm.questions import parse_odds

@@ -12,9 +12,9 @@ from functools import cache, lru_cache
 from random import Random
 from typing import Any, Final
 
+from dubito.errors import pluralize
 from dubito.game.events import EVERYTHING
 from dubito.game.log import Log, Position
-from dubito.game.words import pluralize
 from dubito.games.bs.bot import BSBot
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card
 from dubito.games.bs.engine import State

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
+from dubito.errors import pluralize
 from dubito.files import CheckedModel
 from dubito.game.events import AnswerEvent, GameEvent
-from dubito.game.words import pluralize
 from dubito.games.bs.cards import (
     NUMBERS,
     AccuseEvent,

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from dubito.errors import UsageError, one_line
+from dubito.errors import UsageError, number_word, one_line, pluralize
 from dubito.game import GameEvent
 from dubito.game.events import AnswerEvent
 from dubito.game.reader import Reader
-from dubito.game.words import HAND, Claim, Face, Marks, Panel, Play, Teller, Words, number_word, pluralize
+from dubito.game.words import HAND, Claim, Face, Marks, Panel, Play, Teller, Words
 from dubito.games.bs.cards import (
     COPIES,
     DECK,

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Final
 
+from dubito.errors import pluralize
 from dubito.files import NoRules
 from dubito.game import GameEvent
 from dubito.game.reader import Reader
-from dubito.game.words import HAND, Face, Marks, Panel, Teller, Words, pluralize
+from dubito.game.words import HAND, Face, Marks, Panel, Teller, Words
 from dubito.games.defuse.engine import (
     ALL_CARDS,
     BOMB,

@@ -9,8 +9,9 @@ from math import exp
 from random import Random
 from typing import Any, Final
 
+from dubito.errors import number_word, pluralize
 from dubito.game import ODDS, REASON, STATED, HousePolicy
-from dubito.game.words import number_word, parse_facts, pluralize
+from dubito.game.words import parse_facts
 
 _RATES: Final = ("{}_doubt_rate", "{}_bluff_rate")
 _LISTS: Final = {"prev": ("{}", "{}_cards", *_RATES), "next": ("{}", "{}_cards", *_RATES), "table": _RATES}

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Final
 
+from dubito.errors import number_word, pluralize
 from dubito.game import GameEvent
 from dubito.game.reader import Reader
-from dubito.game.words import number_word, pluralize
 from dubito.games.dubito.cards import NUMBERS
 from dubito.games.dubito.engine import State
 from dubito.games.dubito.events import (

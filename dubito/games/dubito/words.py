@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from dubito.errors import UsageError, one_line
+from dubito.errors import UsageError, number_word, one_line, pluralize
 from dubito.game import GameEvent
 from dubito.game.reader import Reader
-from dubito.game.words import HAND, Claim, Face, Marks, Panel, Play, Question, Teller, Words, number_word, pluralize
+from dubito.game.words import HAND, Claim, Face, Marks, Panel, Play, Question, Teller, Words
 from dubito.games.dubito.cards import JOKER, MAX_PLAY, NUMBERS, TurnData, TurnOutput
 from dubito.games.dubito.engine import DUEL, Rules, State, WinRule
 from dubito.games.dubito.engine import why_illegal as refused

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar, Final, Protocol
 
+from dubito.errors import pluralize
 from dubito.game.reader import Reader
-from dubito.game.words import Face, Panel, pluralize
+from dubito.game.words import Face, Panel
 
 Line = tuple[int | None, str]  # the acting seat (None for chance) and the sentence
 

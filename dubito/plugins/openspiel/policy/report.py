@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
+from dubito.errors import pluralize
 from dubito.experiment.experiment import describe_fake_models, player_labels
 from dubito.game import PlayerKind
-from dubito.game.words import pluralize
 from dubito.plugins.openspiel.policy.small import SmallGame
 from dubito.plugins.openspiel.policy.solver import Solution
 from dubito.plugins.openspiel.policy.stated_policy import StatedPolicy
