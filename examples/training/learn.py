@@ -11,7 +11,7 @@ from dubito.plugins.openspiel.spiel import SeatedBot
 
 game = pyspiel.load_game("dubito(players=3,max_turns=200)")
 rivals = [SeatedBot(game, seat, "StefaBot") for seat in (1, 2)]
-observer, chance = make_observation(game), random.Random(0)
+observer, chance = make_observation(game), random.Random(7)
 leaning = defaultdict(float)  # towards yes, by what the agent sees
 
 

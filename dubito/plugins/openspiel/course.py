@@ -1,27 +1,26 @@
 """A game as a path down its game tree, for OpenSpiel: a sequence of seats' decisions and chance outcomes.
 
 The game's own engine applies the rules. Instead of drawing from a `Random`, the engine gets outcomes that chance nodes
-have decided one at a time (`ChanceDraws`). A game defines its decisions stage by stage (`deal`, `turn`) and declares
-what is seen: features of the current moment (`observed`) and rows written by its events (`recalls`). `Course` does the
-rest. The courses of Dubito's own games are in `courses`; other games list theirs in `Game.courses`. `spiel.py`
-registers them with pyspiel.
+have decided one at a time (`ChanceDraws`). A game defines its decisions stage by stage (`deal`, `turn`) and features of
+the current moment (`observed`). What a seat has seen is its log, in words and as rows of numbers (`EventRows`). The
+courses of Dubito's own games are in `courses`; other games list theirs in `Game.courses`. `spiel.py` registers them
+with pyspiel.
 """
 
+import inspect
+import re
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from copy import copy, deepcopy
-from dataclasses import dataclass
-from functools import cache
 from random import Random
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from dubito.errors import DubitoError, IllegalOutput, UsageError, one_line
 from dubito.game import Game, GameEvent, Player
-from dubito.game.events import NOBODY, AnswerEvent
+from dubito.game.events import EVERYTHING, NOBODY, AnswerEvent
 from dubito.game.log import Log
 from dubito.game.reader import Reader
 from dubito.game.streams import DealStreams
-from dubito.game.words import Words
 
 _ROUNDING: Final = 1e-9  # tolerance for a sum of probabilities
 CHANCE: Final = -1  # same values as in pyspiel
@@ -30,27 +29,14 @@ _MAX_CONTINUATIONS: Final = 20  # attempts at unseen moves before another world 
 _MAX_TRIALS: Final = 10_000  # random games to try
 _DECIDERS: Final = {CHANCE: "chance", TERMINAL: "any seat after the end"}
 
-Pieces = dict[str, Any]  # parts of a tensor by name: numbers, or rows of them
-
-
-@dataclass(frozen=True, slots=True)
-class KindsEvent(GameEvent):
-    """The hand that a seat was dealt, as `kinds` of its course."""
-
-    silent = True
-
-    kinds: tuple[Any, ...]
-    only: int | None = None
-
 
 class Feature(NamedTuple):
-    """A part of a tensor: `size` numbers, computed from a course for a seat."""
+    """A part of a tensor: `size` numbers, computed from a course for a seat. They are 0 during the deal."""
 
     name: str
     size: int
     value: Callable[[Any, int], Sequence[float]]
     around: bool = False  # for each seat, starting with the observing one
-    before: Sequence[float] = ()  # empty (all 0) during the deal
 
 
 def node_feature(nodes: Sequence[str]) -> Feature:
@@ -60,12 +46,12 @@ def node_feature(nodes: Sequence[str]) -> Feature:
     return Feature("asked", len(nodes), lambda course, seat: places[course.node] if course.player == seat else nothing)
 
 
-def hand_feature(kinds: Sequence[Any]) -> Feature:
+def hand_feature(kinds: Sequence[object]) -> Feature:
     """Return the feature with the number of cards of each kind in the seat's hand."""
     return Feature("hand", len(kinds), lambda course, seat: count_by_kind(course.hand(seat), kinds))
 
 
-def count_by_kind(cards: Sequence[Any], kinds: Iterable[Any]) -> list[int]:
+def count_by_kind(cards: Sequence[object], kinds: Iterable[object]) -> list[int]:
     """Count the cards of each kind."""
     return [cards.count(kind) for kind in kinds]
 
@@ -75,43 +61,75 @@ def one_hot(value: int, size: int) -> list[float]:
     return [float(place == value) for place in range(size)]
 
 
-class Recall:
-    """What a seat has seen, as rows of numbers: a fold over its log (see `dubito.game.log`).
+_FIELDS: Final = dict[type[GameEvent], tuple[str, Sequence[str]]]()
 
-    Events add rows, and later events fill them in.
+
+def _fields(event: GameEvent) -> tuple[str, Sequence[str]]:
+    """Return the kind of an event in words, and the names of the fields that its seats see."""
+    kind = type(event)
+    if kind not in _FIELDS:
+        name = re.sub(r"(?<!^)(?=[A-Z])", " ", kind.__name__.removesuffix("Event")).lower()
+        _FIELDS[kind] = name, [name for name in inspect.signature(kind).parameters if name != "only"]
+    return _FIELDS[kind]
+
+
+def describe_event(event: GameEvent) -> str:
+    """Describe an event by its fields."""
+    if isinstance(event, AnswerEvent):
+        return f"{event.node} {_describe_value(event.answer)}"
+    name, names = _fields(event)
+    described = ", ".join(f"{field} {_describe_value(getattr(event, field))}" for field in names)
+    return f"{name}: {described}" if described else name
+
+
+def _describe_value(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return join_spaced(map(_describe_value, value))
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else f"{value}"
+
+
+class _Lines:
+    """Descriptions of a seat's events: a fold over its log (see `dubito.game.log`)."""
+
+    def __init__(self, rules: object, seat: int) -> None:
+        self.texts: list[str] = []
+
+    def see(self, event: GameEvent) -> None:
+        self.texts.append(describe_event(event))
+
+
+class EventRows:
+    """A seat's events as rows of numbers: a fold over its log.
+
+    The first column is the kind of event: 1 is an answer of the seat, the others are in the order of `Game.events`. The
+    next columns are the event's fields, and a list is preceded by its length. An event that needs more columns
+    continues in further rows, of kind 0.
     """
 
-    columns: ClassVar[Mapping[str, int]]  # width of each column, by name
-    _places: ClassVar[Mapping[str, int]]
-    width: ClassVar[int]
+    def __init__(self, course: "Course") -> None:
+        self.rows: list[list[float]] = []
+        self._kinds = {kind: number for number, kind in enumerate((AnswerEvent, *course.game.events), 1)}
+        self._width = course.width
+        values = [*course.kinds, *course.drawn, *course.done, *(node.name for node in course.game.nodes), *course.terms]
+        hashable = dict.fromkeys(value for value in values if isinstance(value, Hashable))
+        self._codes = {value: code for code, value in enumerate(hashable, 1)}
 
-    def __init_subclass__(cls) -> None:
-        sizes = [*cls.columns.values()]
-        cls._places = {name: sum(sizes[:place]) for place, name in enumerate(cls.columns)}
-        cls.width = sum(sizes)
+    def see(self, event: GameEvent) -> None:
+        numbers = [number for field in _fields(event)[1] for number in self._encode(getattr(event, field))]
+        kind, columns = float(self._kinds[type(event)]), self._width - 1
+        for start in range(0, max(len(numbers), 1), columns):
+            row = numbers[start : start + columns]
+            self.rows.append([0.0 if start else kind, *row, *[0.0] * (columns - len(row))])
 
-    def __init__(self, rules: Any, seat: int) -> None:
-        self.seat = seat
-        self.rows: list[list[int]] = []
-
-    def see(self, event: Any) -> None:
-        """Process an event of the game, or an `AnswerEvent` with the seat's own action."""
-        raise NotImplementedError
-
-    def begin(self, **cells: int | Sequence[int]) -> list[int]:
-        """Begin a new row with these values. Other columns are 0."""
-        self.rows.append([0] * self.width)
-        self.fill(self.rows[-1], **cells)
-        return self.rows[-1]
-
-    def fill(self, row: list[int], **cells: int | Sequence[int]) -> None:
-        """Write values into a row by column name. In a wide column, the first positions are filled."""
-        for name, value in cells.items():
-            place = self._places[name]
-            if isinstance(value, int):
-                row[place] = value
-            else:
-                row[place : place + len(value)] = value
+    def _encode(self, value: object) -> list[float]:
+        """Encode a number as one more than it, another value by its place in the course, and None as 0."""
+        if isinstance(value, list | tuple):
+            return [float(len(value)), *(number for each in value for number in self._encode(each))]
+        if value is None or isinstance(value, int):
+            return [0.0 if value is None else 1.0 + value]
+        if value not in self._codes:
+            raise UsageError(f"{value!r} of an event is in none of `kinds`, `drawn`, `done` and `terms`")
+        return [float(self._codes[value])]
 
 
 class ChanceDraws:
@@ -163,16 +181,15 @@ class Course:
     short_name: ClassVar[str] = ""  # name in pyspiel; if empty, the harness's name
     long_name: ClassVar[str] = ""  # if empty, the game's summary
     zero_sum: bool = False  # whether returns are relative to the other seats; variants may differ
-    kinds: ClassVar[Sequence[Any]]  # kinds of cards in hands
-    drawn: ClassVar[Sequence[Any]]  # outcomes of chance
+    kinds: ClassVar[Sequence[object]]  # kinds of cards in hands
+    drawn: ClassVar[Sequence[object]]  # outcomes of chance
     done: ClassVar[Sequence[Any]]  # actions of seats: outputs or their words
+    terms: ClassVar[Sequence[object]] = ()  # other values in fields of events
     observed: ClassVar[Sequence[Feature]]
-    recalls: ClassVar[type[Recall]]
-    recalled: ClassVar[Sequence[Feature]] = ()  # what a seat knows in addition to its first hand and the rows
-    rows: ClassVar[str]  # name of the tensor part with the rows
+    width: ClassVar[int] = 6  # columns of `EventRows`
 
     longest: int  # steps of the longest game, including chance
-    most_rows: int
+    most_rows: int  # of a seat's `EventRows`
 
     node: str  # the current node or chance decision
     player: int  # who decides: a seat, CHANCE or TERMINAL
@@ -189,7 +206,7 @@ class Course:
         self._begin()
 
     def deal(self) -> Stage:
-        """Yield the decisions of the deal, which ends with `dealt`."""
+        """Yield the decisions of the deal, which ends with `finish_deal`."""
         raise NotImplementedError
 
     def turn(self) -> Stage:
@@ -200,7 +217,7 @@ class Course:
         """
         view = self.engine.view()
         action = yield Fork(view.node, [n for n, output in enumerate(self.done) if view.why_illegal(output) is None])
-        self.log_events(self.engine.apply(self.done[action]))
+        self.log_events(self.engine.apply(self.done[action], EVERYTHING))
 
     def apply(self, action: int) -> None:
         """Apply an action or an outcome. If it is illegal, raises IllegalOutput and changes nothing."""
@@ -212,7 +229,7 @@ class Course:
             )
         self.history.append((self.player, action))
         if self.player != CHANCE:
-            self.log.add([AnswerEvent(self.node, action, only=self.player)])
+            self.log.add([AnswerEvent(self.node, self.done[action], only=self.player)])
         stage = self._stage
         if stage is None:  # this is a copy
             stage = self._stage = self.turn() if self.engine else self.deal()
@@ -262,19 +279,14 @@ class Course:
 
     def words(self, player: int, action: int) -> str:
         """Describe an action, or an outcome of CHANCE."""
-        return f"{self.node} {self.drawn[action]}" if player == CHANCE else self.describe_answer(self.node, action)
-
-    def describe_answer(self, node: str, action: int) -> str:
-        return f"{self.done[action]}"
+        return f"{self.node} {self.drawn[action]}" if player == CHANCE else f"{self.done[action]}"
 
     def finish_deal(self, engine: Any) -> None:
-        """End the deal by showing each seat its hand."""
+        """End the deal by showing each seat what it sees."""
         self.engine = engine
-        self.log.add(event for event in engine.start if not event.silent)
-        self.log.add(KindsEvent(tuple(self.hand(seat)), only=seat) for seat in range(self.players))
-        self.log.add(event for event in engine.start if event.silent)
+        self.log_events(engine.start)
 
-    def hand(self, seat: int) -> Sequence[Any]:
+    def hand(self, seat: int) -> Sequence[object]:
         """Return the kinds of cards that a seat holds, according to `self.cards` of its bot."""
         cards = self.engine.cards(seat, DealStreams(0, 0).seat(seat))
         return [cards] if cards in [*self.kinds] else [*cards]
@@ -283,34 +295,9 @@ class Course:
         """Log events of the engine, without the seats' answers, which `apply` has logged as actions."""
         self.log.add(event for event in events if not isinstance(event, AnswerEvent))
 
-    def describe_event(self, event: Any) -> str:
-        """Describe an event briefly, by its sentence for people or its fields. Silent events are not described."""
-        if event.silent:
-            return ""
-        (sentences, plain), reader = _words(self.game), Reader()
-        return (sentences.sentence(event, reader) or plain.sentence(event, reader)).removesuffix(".")
-
-    def _describe(self, event: GameEvent) -> str:
-        match event:
-            case AnswerEvent(node, action):
-                return self.describe_answer(node, action)
-            case KindsEvent(kinds):
-                return f"hand {join_spaced(kinds)}"
-        return self.describe_event(event)
-
     def lines(self, seat: int) -> list[str]:
         """Return descriptions of the events that a seat saw."""
-        return [*self.log.of(seat).fold(self._begin_lines, self.rules).texts]
-
-    def _begin_lines(self, rules: Any, seat: int) -> "_Lines":
-        return _Lines(self._describe)
-
-    def updated_recall(self, seat: int) -> Any:
-        return self.log.of(seat).fold(self.recalls, self.rules)
-
-    def dealt(self, seat: int) -> Sequence[Any]:
-        """Return the hand that a seat was dealt."""
-        return next((event.kinds for event in self.log.of(seat) if isinstance(event, KindsEvent)), ())
+        return [*self.log.of(seat).fold(_Lines, self.rules).texts]
 
     def information(self, seat: int) -> str:
         """Return the information state as text, which is everything that a seat knows, including its own actions."""
@@ -318,34 +305,29 @@ class Course:
 
     def __str__(self) -> str:
         """Return the full state, including every action and outcome."""
-        described = [(event.only, text) for event in self.log.events if (text := self._describe(event))]
+        described = [(event.only, describe_event(event)) for event in self.log.events]
         lines = [text if only is None else f"[{only}: {text}]" for only, text in described]
-        return "; ".join([*lines, *self.pending_outcomes()])
+        begun = [f"{self.node} after {join_spaced(self.script)}"] if self.script else []
+        return "; ".join([*lines, *begun])
 
-    def pending_outcomes(self) -> Sequence[str]:
-        """Return the chance outcomes that the engine has not received yet."""
-        begun = self.history[len(self.history) - len(self.script) :]
-        drawn = [self.drawn[outcome] for player, outcome in begun if player == CHANCE]
-        return [f"drawn {join_spaced(drawn)}"] if drawn else []
-
-    def recall(self, seat: int) -> Pieces:
+    def recall(self, seat: int) -> dict[str, list[list[float]]]:
         """Return the information state as numbers. Missing rows are 0."""
-        recall = self.updated_recall(seat)
-        parts = {part.name: [*part.value(self, seat)] for part in self.recalled}
-        return {"hand": count_by_kind(self.dealt(seat), self.kinds), **parts, self.rows: recall.rows[:]}
+        return {"log": [[*row] for row in self.log.of(seat).fold(self._begin_rows, self.rules).rows]}
+
+    def _begin_rows(self, rules: object, seat: int) -> EventRows:
+        return EventRows(self)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the parts of `recall`."""
-        parts = {part.name: (part.size,) for part in self.recalled}
-        return {"hand": (len(self.kinds),), **parts, self.rows: (self.most_rows, self.recalls.width)}
+        return {"log": (self.most_rows, self.width)}
 
-    def observation(self, seat: int) -> Pieces:
+    def observation(self, seat: int) -> dict[str, Sequence[float]]:
         """Return what a seat currently sees as numbers for neural networks: one-hot values, counts and shares."""
-        pieces: Pieces = {}
+        pieces: dict[str, Sequence[float]] = {}
         around = [(seat + place) % self.players for place in range(self.players)]
-        for name, size, value, of_each, before in self.observed:
+        for name, size, value, of_each in self.observed:
             if self.engine is None:
-                pieces[name] = before or [0.0] * (size * self.players if of_each else size)
+                pieces[name] = [0.0] * (size * self.players if of_each else size)
             elif of_each:
                 pieces[name] = [number for other in around for number in value(self, other)]
             else:
@@ -417,28 +399,12 @@ class Course:
         return {**vars(self), "_stage": None, "log": Log(self.log.events)}  # the rest is rebuilt from these
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Copy the game, sharing the events and `shared`, which never change."""
+        """Copy the game, sharing the events and the rules, which never change."""
         twin = copy(self)
         own = {name: value for name, value in vars(twin).items() if name not in ("log", "history")}
-        vars(twin).update(deepcopy(own, {id(one): one for one in self.shared()}))
+        vars(twin).update(deepcopy(own, {id(self.rules): self.rules}))
         twin.log, twin.history = Log(self.log.events), self.history[:]
         return twin
-
-    def shared(self) -> Iterator[Any]:
-        """Return values that copies can share."""
-        yield self.rules
-
-
-class _Lines:
-    """Descriptions of a seat's events: a fold over its log."""
-
-    def __init__(self, describe: Callable[[GameEvent], str]) -> None:
-        self._describe = describe
-        self.texts: list[str] = []
-
-    def see(self, event: GameEvent) -> None:
-        if text := self._describe(event):
-            self.texts.append(text)
 
 
 def try_out(game: Game, course: type[Course], players: int) -> None:
@@ -473,15 +439,9 @@ def _play_flaws(course: Course) -> Iterator[str]:
             yield f"{type(event).__name__} is only for seat {event.only!r}, but there are {course.players} seats"
     if len(course.history) > course.longest:
         yield f"there are {len(course.history)} steps, but `longest` is {course.longest}"
-    rows = max(len(course.recall(seat)[course.rows]) for seat in range(course.players))
+    rows = max(len(course.recall(seat)["log"]) for seat in range(course.players))
     if rows > course.most_rows:
         yield f"a seat has {rows} rows, but `most_rows` is {course.most_rows}"
-
-
-@cache
-def _words(game: Game) -> tuple[Words, Words]:
-    """Return the words of the game, and the defaults."""
-    return game.words, Words(game)
 
 
 def join_spaced(values: Iterable[Any]) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, Final, Self, cast
 
-from dubito.game import GameEvent
 from dubito.game.events import EVERYTHING
 from dubito.games.defuse.engine import (
     ACTS,
@@ -25,13 +24,8 @@ from dubito.games.defuse.engine import (
 )
 from dubito.games.defuse.events import (
     DrawEvent,
-    EndEvent,
-    HideEvent,
-    LookEvent,
-    PileEvent,
     PlaceEvent,
     PlayEvent,
-    TakeEvent,
 )
 from dubito.games.defuse.game import GAME
 from dubito.plugins.openspiel.course import (
@@ -40,45 +34,20 @@ from dubito.plugins.openspiel.course import (
     Course,
     Feature,
     Fork,
-    Recall,
     Stage,
     count_by_kind,
     draw,
     draw_for_index,
     hand_feature,
-    join_spaced,
     node_feature,
     one_hot,
 )
-from dubito.plugins.openspiel.courses.defuse_worlds import sample_world
+from dubito.plugins.openspiel.courses.defuse_worlds import dealt_cards, sample_world
 
 CARDS: Final = (*HAND_CARDS, BOMB)  # outcomes of chance
 PILE: Final = sum(ALL_CARDS.values()) - 2 * (HAND_SIZE + 1)
 PLACES: Final = len(ACTS)  # the action for place 0; the pile is one card smaller without the bomb
 MAX_ACTS: Final = PILE + 2 * ALL_CARDS[DEFUSE] + sum(ALL_CARDS[card] for card in ("skip", "shuffle", "see"))
-
-
-class DefuseRecall(Recall):
-    """One row per action. Unknown values are 0."""
-
-    # All but `bomb` are stored + 1.
-    columns = {"seat": 1, "act": 1, "card": 1, "place": 1, "bomb": 1, "shown": SEE_DEPTH}
-
-    def see(self, event: Any) -> None:
-        """Process an event. A place counts as the action after the last of `ACTS`."""
-        match event:
-            case PlayEvent(seat, "skip" | "shuffle" | "see" as card):
-                self.begin(seat=seat + 1, act=ACTS.index(card) + 1)
-            case DrawEvent(seat, end, bomb):
-                self.begin(seat=seat + 1, act=ACTS.index("draw" if end == "top" else "bottom") + 1, bomb=bomb)
-            case PlaceEvent(seat):
-                self.begin(seat=seat + 1, act=len(ACTS) + 1)
-            case LookEvent(cards):
-                self.fill(self.rows[-1], shown=[CARDS.index(card) + 1 for card in cards])
-            case TakeEvent(card):
-                self.fill(self.rows[-1], card=CARDS.index(card) + 1)
-            case HideEvent(place):
-                self.fill(self.rows[-1], place=place + 1)
 
 
 class DefuseCourse(Course):
@@ -87,8 +56,7 @@ class DefuseCourse(Course):
     game, short_name, long_name, zero_sum = GAME, "dubito_defuse", "Draw and defuse", True
     kinds, drawn = HAND_CARDS, CARDS
     done = (*ACTS, *(f"place {place}" for place in range(PILE)))
-    recalls = DefuseRecall
-    rows = "acts"
+    terms = ("top", "bottom")
     observed = (
         node_feature(("turn", "place")),
         hand_feature(HAND_CARDS),
@@ -97,7 +65,7 @@ class DefuseCourse(Course):
         Feature("shown", SEE_DEPTH * len(CARDS), lambda course, seat: course.shown_cards(seat)),
     )
     longest = MAX_ACTS + 2 * HAND_SIZE + PILE * (1 + ALL_CARDS["shuffle"])
-    most_rows = MAX_ACTS
+    most_rows = 3 + 4 * MAX_ACTS
 
     engine: State
 
@@ -150,32 +118,8 @@ class DefuseCourse(Course):
         self.log_events(game.apply(act, EVERYTHING))
         assert not self._draws.draws, "the engine has drawn less than chance decided"
 
-    def describe_event(self, event: GameEvent) -> str:
-        match event:
-            case PlayEvent(seat, card):
-                return f"seat {seat} plays {card}"
-            case LookEvent(cards):
-                return f"sees {join_spaced(cards)}"
-            case DrawEvent(seat, end, bomb):
-                return f"seat {seat} draws {'the bomb' if bomb else 'a card'} from the {end}"
-            case TakeEvent(card):
-                return f"takes {card}"
-            case PlaceEvent(seat):
-                return f"seat {seat} puts the bomb back"
-            case HideEvent(place):
-                return f"at place {place}"
-            case EndEvent(loser):
-                return f"seat {loser} has lost"
-            case PileEvent(cards) if len(cards) > 1:  # otherwise chance did not decide anything
-                return f"top {join_spaced(cards)}"
-        return "" if event.silent else "the game begins"
-
     def actions_of(self, output: Any) -> list[int]:
         return [PLACES + output if isinstance(output, int) else ACTS.index(output)]
-
-    def pending_outcomes(self) -> Sequence[str]:
-        before = {"deal": 0, "pile": 1 if self.engine else 2 * HAND_SIZE}.get(self.node)
-        return [] if before is None else [join_spaced(["top", *(CARDS[n] for n in self.script[before:])])]
 
     def world(self, seat: int, chance: Random) -> Self:
         """Sample a game with the same decisions of this seat and other unseen cards."""
@@ -184,7 +128,7 @@ class DefuseCourse(Course):
             return course  # before anyone has seen anything
         log = self.log.of(seat)
         world = sample_world(log, chance)
-        first, second = [card for card in self.dealt(seat) if card != DEFUSE], world.hand
+        first, second = [card for card in dealt_cards(log) if card != DEFUSE], world.hand
         course._fix_order([*first, *second] if seat == 0 else [*second, *first])
         own = iter([action for player, action in self.history if player == seat])
         for place, event in enumerate(log):

@@ -111,11 +111,15 @@ class World(NamedTuple):
     places: Mapping[int, int]  # where the other seat put the bomb, by event
 
 
+def dealt_cards(log: SeatLog) -> Sequence[str]:
+    return next(event.cards for event in log if isinstance(event, HandEvent))
+
+
 def sample_world(log: SeatLog, chance: Random) -> World:
     """Sample a world in which this seat sees the events of this log."""
     trace = _trace_log(log, chance)
     hand = range(-HAND_SIZE, 0)  # the other seat's deal
-    dealt = next(event.cards for event in log if isinstance(event, HandEvent))
+    dealt = dealt_cards(log)
     kinds = _Guess(trace, dealt, hand).kinds(chance)
     orders = _arrange_piles(trace, dealt, hand, kinds, chance)
     return World([kinds[card] for card in hand], orders, trace.places)

@@ -57,7 +57,7 @@ def test_best_response_of_a_worked_example(shell: Shell) -> None:
 def test_a_duel_that_is_far_too_large_is_refused_before_it_is_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = small(ranks=3, max_turns=4).engine
     monkeypatch.delattr(type(engine.new_initial_state()), "child")  # solving needs this method
-    with pytest.raises(UsageError, match=r"^dubito has more than 50,000 histories, and a policy"):
+    with pytest.raises(UsageError, match=r"^dubito has more than 50,000 histories, so it is too large"):
         Tree(engine, 10**6)
 
 
@@ -129,8 +129,7 @@ def test_certain_knowledge_with_a_small_deck() -> None:
     """With two cards per number, a player who holds one knows that a play of two is a bluff."""
     game = small()
     states = {state.string: state for state in Tree(game.engine).states}
-    seen = {
-        n: GAME.facts.facts(game.position(GAME, states[f"2 seats hold 2 2; hand 1 2; seat 0 plays {n} as 1"]))
-        for n in (1, 2)
-    }
+    dealt = "game start: player_ids 0 1, initial_card_counts 2 2; hand dealt: cards 1 2"
+    known = f"{dealt}; cards played: player_id 0, declared_number 1, n_cards"
+    seen = {n: GAME.facts.facts(game.position(GAME, states[f"{known} {n}"])) for n in (1, 2)}
     assert [seen[n]["sure_bluff"] for n in (1, 2)] == [False, True]

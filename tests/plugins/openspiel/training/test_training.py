@@ -43,11 +43,11 @@ def test_other_examples_of_the_guide_run() -> None:
 @pytest.mark.parametrize(
     ("name", "information", "observation"),
     [
-        ("dubito", 18_035, 75),
-        ("dubito(max_turns=100)", 1_835, 75),
-        ("dubito(moves=cards)", 18_035, 99),
-        ("dubito_bs(max_rounds=50)", 3_626, 51),
-        ("dubito_defuse", 334, 37),
+        ("dubito", 48_324, 75),
+        ("dubito(max_turns=100)", 5_124, 75),
+        ("dubito(moves=cards)", 48_324, 99),
+        ("dubito_bs(max_rounds=50)", 39_630, 51),
+        ("dubito_defuse", 1_002, 37),
     ],
 )
 def test_sizes_in_the_guide_match_the_tensors(name: str, information: int, observation: int) -> None:

@@ -1,21 +1,9 @@
 """Kuhn poker for OpenSpiel and PettingZoo."""
 
-from typing import Any
-
-from dubito.plugins.openspiel.course import Course, Feature, Recall, Stage, draw, hand_feature, node_feature
-from games.kuhn.game import CARDS, GAME, ActEvent, KuhnState
+from dubito.plugins.openspiel.course import Course, Feature, Stage, draw, hand_feature, node_feature
+from games.kuhn.game import CARDS, GAME, KuhnState
 
 ACTS = ("pass", "bet")
-
-
-class KuhnRecall(Recall):
-    """A row for each act that a seat has seen: 1 a pass, 2 a bet."""
-
-    columns = {"act": 1}
-
-    def see(self, event: Any) -> None:
-        if isinstance(event, ActEvent):
-            self.begin(act=1 + ACTS.index(event.act))
 
 
 class KuhnCourse(Course):
@@ -24,13 +12,13 @@ class KuhnCourse(Course):
     game, zero_sum = GAME, True
     kinds = drawn = CARDS
     done = ACTS
-    recalls, rows = KuhnRecall, "acts"
     observed = (
         node_feature(["act"]),
         hand_feature(CARDS),
         Feature("bets", 1, lambda course, seat: [course.engine.acts[seat::2].count("bet")], around=True),
     )
-    longest, most_rows = 5, 3  # two cards and three acts
+    longest, most_rows = 5, 7  # two cards and three acts; the deal, the card, three acts and two own answers
+    width = 3
 
     def deal(self) -> Stage:
         first = yield draw("deal", range(3))
