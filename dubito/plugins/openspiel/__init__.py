@@ -4,7 +4,7 @@ Names imported from here are loaded on first use.
 """
 
 from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
 _MODULES: Final = {
     "Course": "course",
@@ -17,7 +17,7 @@ _MODULES: Final = {
 __all__ = [*_MODULES]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from operator import index
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
 from dubito.errors import IllegalOutput
 from dubito.game import Player
+from dubito.plugins.openspiel.engine_types import Engine
 from dubito.plugins.openspiel.state import SeatView, View
 
 
@@ -19,12 +20,12 @@ class OpenSpielBot(Player):
     cards: SeatView
 
     @classmethod
-    def cannot_play(cls, engine: Any) -> str | None:
+    def cannot_play(cls, engine: Engine) -> str | None:
         """Return why the bot cannot play this game, as a phrase to follow its name, or None (the default)."""
         return None
 
     @classmethod
-    def describe(cls, engine: Any, settings: Mapping[str, Any]) -> str | None:
+    def describe(cls, engine: Engine, settings: Mapping[str, object]) -> str | None:
         """Return what a run reports about the bot in addition to its results. Empty by default."""
         return None
 
@@ -32,9 +33,9 @@ class OpenSpielBot(Player):
         """Return the number or the name of a legal action. `view.names` contains both."""
         raise IllegalOutput(f"{type(self).__name__} does not implement act")
 
-    def play(self, view: View) -> Any:
+    def play(self, view: View) -> object:
         """Choose an action and return its name."""
-        action: Any = self.act(view)
+        action: object = self.act(view)
         if isinstance(action, SupportsIndex) and not isinstance(action, bool):
             return view.names.get(index(action), action)
         return action

@@ -16,10 +16,9 @@ from random import Random
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from dubito.errors import DubitoError, IllegalOutput, UsageError, one_line
-from dubito.game import Game, GameEvent, Player
+from dubito.game import Game, GameEvent, Player, State
 from dubito.game.events import EVERYTHING, NOBODY, AnswerEvent
-from dubito.game.log import Log
-from dubito.game.reader import Reader
+from dubito.game.log import Log, Position
 from dubito.game.streams import DealStreams
 
 _ROUNDING: Final = 1e-9  # tolerance for a sum of probabilities
@@ -35,7 +34,7 @@ class Feature(NamedTuple):
 
     name: str
     size: int
-    value: Callable[[Any, int], Sequence[float]]
+    value: Callable[[Any, int], Sequence[float]]  # of the game's own course
     around: bool = False  # for each seat, starting with the observing one
 
 
@@ -138,14 +137,14 @@ class ChanceDraws:
     Raises IndexError if the engine draws more.
     """
 
-    def __init__(self, order: Sequence[Any] = (), draws: Iterable[float] = ()) -> None:
+    def __init__(self, order: Sequence[object] = (), draws: Iterable[float] = ()) -> None:
         self._order = order  # the order of the cards of the next shuffle
         self.draws = list(draws)  # remaining draws
 
     def random(self) -> float:
         return self.draws.pop(0)
 
-    def shuffle(self, cards: list[Any]) -> None:
+    def shuffle(self, cards: list[object]) -> None:
         """Order all cards as decided by chance."""
         assert self._order, "the engine has shuffled more often than chance decided"
         cards[:], self._order = self._order, ()
@@ -183,7 +182,7 @@ class Course:
     zero_sum: bool = False  # whether returns are relative to the other seats; variants may differ
     kinds: ClassVar[Sequence[object]]  # kinds of cards in hands
     drawn: ClassVar[Sequence[object]]  # outcomes of chance
-    done: ClassVar[Sequence[Any]]  # actions of seats: outputs or their words
+    done: ClassVar[Sequence[object]]  # actions of seats: outputs or their words
     terms: ClassVar[Sequence[object]] = ()  # other values in fields of events
     observed: ClassVar[Sequence[Feature]]
     width: ClassVar[int] = 6  # columns of `EventRows`
@@ -196,7 +195,7 @@ class Course:
     actions: Sequence[int]  # legal for the seat
     outcomes: Sequence[tuple[int, float]]  # outcomes of a chance node
 
-    def __init__(self, players: int, rules: Any) -> None:
+    def __init__(self, players: int, rules: object) -> None:
         self.players, self.rules = players, rules
         self.log = Log()
         self.history: list[tuple[int, int]] = []  # deciders and decisions
@@ -281,7 +280,7 @@ class Course:
         """Describe an action, or an outcome of CHANCE."""
         return f"{self.node} {self.drawn[action]}" if player == CHANCE else f"{self.done[action]}"
 
-    def finish_deal(self, engine: Any) -> None:
+    def finish_deal(self, engine: State) -> None:
         """End the deal by showing each seat what it sees."""
         self.engine = engine
         self.log_events(engine.start)
@@ -395,16 +394,28 @@ class Course:
             f"in {type(self).__name__}"
         )
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**vars(self), "_stage": None, "log": Log(self.log.events)}  # the rest is rebuilt from these
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
         """Copy the game, sharing the events and the rules, which never change."""
         twin = copy(self)
         own = {name: value for name, value in vars(twin).items() if name not in ("log", "history")}
         vars(twin).update(deepcopy(own, {id(self.rules): self.rules}))
         twin.log, twin.history = Log(self.log.events), self.history[:]
         return twin
+
+
+class QuestionCourse(Course):
+    """A course whose decisions are the questions of the game's nodes, so that prompts can ask them."""
+
+    def question(self) -> Position:
+        """Return the position of the seat to move."""
+        raise NotImplementedError
+
+    def ask_player(self, player: Player) -> object:
+        """Return a bot's answer to the current question."""
+        raise NotImplementedError
 
 
 def try_out(game: Game, course: type[Course], players: int) -> None:
@@ -444,5 +455,5 @@ def _play_flaws(course: Course) -> Iterator[str]:
         yield f"a seat has {rows} rows, but `most_rows` is {course.most_rows}"
 
 
-def join_spaced(values: Iterable[Any]) -> str:
+def join_spaced(values: Iterable[object]) -> str:
     return " ".join(map(str, values))

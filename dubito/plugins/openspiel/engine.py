@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from dubito.errors import NotInstalled, UsageError, one_line, suggestion
 from dubito.game import Member
+from dubito.plugins.openspiel.engine_types import Engine, EngineType
 
 _STDERR_LOCK: Final = RLock()  # held while standard error is redirected
 _TRIAL_SECONDS: Final = 20.0  # seconds for some moves of a game
@@ -65,7 +66,7 @@ def engine_version() -> str:
 
 
 @lru_cache(maxsize=256)
-def load(name: str) -> Any:
+def load(name: str) -> Engine:
     """Load a game by name, with optional parameters in parentheses. Raises UsageError if it cannot be played."""
     short, bracket, rest = name.partition("(")
     types = {one.short_name: one for one in pyspiel().registered_games()}
@@ -103,19 +104,24 @@ def _try_parameters(name: str) -> None:
         raise UsageError(f"openspiel:{one_line(name, 80)}: OpenSpiel refuses it ({one_line(last, 160)})")
 
 
-def return_range(game: Any) -> tuple[float, float]:
+def parameters(game: Engine) -> dict[str, Any]:
+    """Return the values of all parameters, most of which are the defaults."""
+    return {**game.get_type().parameter_specification, **game.get_parameters()}
+
+
+def return_range(game: Engine) -> tuple[float, float]:
     """Return the lowest and the highest possible return, as reported by the game except for gin rummy.
 
     In gin rummy, a loser who lays no melds can lose more than OpenSpiel reports: ten points per card plus the bonus.
     """
     if game.get_type().short_name != "gin_rummy":
         return game.min_utility(), game.max_utility()
-    given = {**game.get_type().parameter_specification, **game.get_parameters()}
+    given = parameters(game)
     most = float(10 * given["hand_size"] + max(given["gin_bonus"], given["undercut_bonus"]))
     return -most, most
 
 
-def explain_unplayable(kind: Any) -> str | None:
+def explain_unplayable(kind: EngineType) -> str | None:
     """Return why games of this kind cannot be played, or None if they can."""
     types = pyspiel().GameType
     if kind.dynamics == types.Dynamics.MEAN_FIELD:
@@ -144,11 +150,11 @@ def members() -> Iterator[Member]:
         yield Member(kind.short_name, seats, about, explain_unplayable(kind))
 
 
-def canonical_name(game: Any) -> str:
+def canonical_name(game: Engine) -> str:
     return str(game).removesuffix("()")
 
 
-def _check_names(short: str, rest: str, kind: Any) -> None:
+def _check_names(short: str, rest: str, kind: EngineType) -> None:
     """Refuse unknown parameters. The engine checks nested parentheses."""
     if not rest.endswith(")"):
         raise UsageError(f"openspiel:{one_line(short + '(' + rest, 80)}: close the parenthesis")
@@ -167,10 +173,11 @@ def _check_names(short: str, rest: str, kind: Any) -> None:
             raise UsageError(f"openspiel:{short} has no parameter {one_line(repr(name), 60)}: {hint}")
 
 
-def _try_loading(name: str) -> Any:
+def _try_loading(name: str) -> Engine:
     try:
         with silence_stderr():
-            return pyspiel().load_game(name)
+            game: Engine = pyspiel().load_game(name)
+            return game
     except (RuntimeError, LookupError, ValueError) as error:  # SpielError, or an unwrapped C++ exception
         text = str(error).rsplit("/", 1)[-1].replace("\n", ": ")
         raise UsageError(f"openspiel:{one_line(name, 80)}: OpenSpiel refuses it ({one_line(text, 160)})") from None

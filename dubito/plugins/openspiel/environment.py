@@ -1,7 +1,5 @@
 """The harness's games as PettingZoo environments, through shimmy (`pip install 'dubito[pettingzoo]'`)."""
 
-from typing import Any
-
 import numpy as np
 
 from dubito.plugins.openspiel.spiel import register  # imported first, to raise its error if OpenSpiel is missing
@@ -21,7 +19,7 @@ class HarnessEnv(OpenSpielCompatibilityV0):  # type: ignore[misc]  # shimmy has 
     before the last move.
     """
 
-    def __init__(self, game: str, render_mode: str | None = None, **parameters: Any) -> None:
+    def __init__(self, game: str, render_mode: str | None = None, **parameters: int | float | bool | str) -> None:
         """Create an environment from a game's name and parameters, as in `HarnessEnv("dubito", players=4)`.
 
         Raises UsageError if the game does not have these rules.

@@ -3,11 +3,12 @@
 from dataclasses import replace
 from functools import cached_property
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from dubito.files import NoRules
-from dubito.game.events import EVERYTHING
+from dubito.game.events import EVERYTHING, GameEvent
 from dubito.game.log import Log, Position, SeatLog
+from dubito.plugins.openspiel.engine_types import Engine
 from dubito.plugins.openspiel.state import NODE, Entry, SeenEvent, SightEvent, State, View, own_words
 from dubito.plugins.openspiel.texts import engine_title, objective, rule_paragraphs
 
@@ -15,7 +16,7 @@ from dubito.plugins.openspiel.texts import engine_title, objective, rule_paragra
 class Knowledge:
     """A fold over the log of a seat (see `dubito.game.log`)."""
 
-    def __init__(self, rules: Any, seat: int) -> None:
+    def __init__(self, rules: object, seat: int) -> None:
         self._reported: list[Entry] = []
         self.sight = SightEvent((), None, "", ())  # the last one
 
@@ -23,7 +24,7 @@ class Knowledge:
     def history(self) -> list[Entry]:
         return [*self._reported, *self.sight.entries]
 
-    def see(self, event: Any) -> None:
+    def see(self, event: GameEvent) -> None:
         match event:
             case SeenEvent(entries):
                 self._reported += entries
@@ -37,7 +38,7 @@ def build_position(view: View, node: str = NODE) -> Position[NoRules]:
     return Position(NoRules(), node, SeatLog(view.seat, [sight]))
 
 
-def example_position(engine: Any, node: str) -> Position[NoRules]:
+def example_position(engine: Engine, node: str) -> Position[NoRules]:
     """Return a game's position at its fourth move (or its last), if all seats take the first legal action."""
     state = State(engine, Random(1))
     log = Log(state.start)
@@ -61,10 +62,10 @@ _STATE: Final = {"seat": "your seat", "state": "what you know of the game, in Op
 
 
 class OpenSpielFacts:
-    def __init__(self, engine: Any) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def facts(self, position: Position[NoRules]) -> dict[str, Any]:
+    def facts(self, position: Position[NoRules]) -> dict[str, object]:
         """Return the facts as JSON values.
 
         `hand` is None if we have no words for the game, otherwise `state` is None.
@@ -90,7 +91,7 @@ class OpenSpielFacts:
         return example_position(self._engine, node)
 
     @cached_property
-    def _steady(self) -> dict[str, Any]:
+    def _steady(self) -> dict[str, object]:
         engine = self._engine
         return {
             "title": engine_title(engine),

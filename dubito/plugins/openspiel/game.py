@@ -4,12 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from random import Random
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.game import Choice, Family, Game, GameEvent, Measure, Node, Player, Results, Shares, house_contenders
 from dubito.plugins.openspiel.bot import OpenSpielBot
 from dubito.plugins.openspiel.engine import canonical_name, engine_version, load, members, return_range
+from dubito.plugins.openspiel.engine_types import Engine
 from dubito.plugins.openspiel.state import EVENTS, GAME_COUNTS, NODE, SEAT_COUNTS, State, View, all_names, return_units
 from dubito.plugins.openspiel.texts import engine_title
 
@@ -29,7 +30,7 @@ class OpenSpielGame(Game["NoRules", State, GameEvent]):
     events = EVENTS
     demo = {"games": 60, "bots": ["UniformRandom", "FirstLegal"], "contenders": house_contenders("random", "random")}
 
-    def __init__(self, engine: Any) -> None:
+    def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.name = f"{NAME}:{canonical_name(engine)}"
         self.version = engine_version()
@@ -40,7 +41,7 @@ class OpenSpielGame(Game["NoRules", State, GameEvent]):
         self.nodes = (Node(NODE, "act", Choice(all_names(engine))),)
         self.results = _results(engine)
 
-    def rules_of_run(self, stored: Mapping[str, Any]) -> SimpleNamespace:
+    def rules_of_run(self, stored: Mapping[str, object]) -> SimpleNamespace:
         return SimpleNamespace(**stored)
 
     def deal(self, rules: "NoRules", seats: int, chance: Random) -> State:
@@ -49,10 +50,10 @@ class OpenSpielGame(Game["NoRules", State, GameEvent]):
             raise UsageError(f"{name} has {self.seats[0]} seats, not {seats}; change the number of players")
         return State(self.engine, chance)
 
-    def deal_to_json(self, state: State) -> dict[str, Any]:
+    def deal_to_json(self, state: State) -> dict[str, object]:
         return {"game": str(state.engine), "drawn": list(state.steps)}
 
-    def output_from_json(self, value: Any) -> str:
+    def output_from_json(self, value: object) -> str:
         if isinstance(value, str):
             return value
         raise UsageError(f"the record is damaged: an action is stored as its name, not as {one_line(repr(value), 60)}")
@@ -63,7 +64,7 @@ class OpenSpielGame(Game["NoRules", State, GameEvent]):
     def cannot_play(self, bot: type[Player]) -> str | None:
         return bot.cannot_play(self.engine) if issubclass(bot, OpenSpielBot) else None
 
-    def said_of(self, bot: type[Player], rules: Mapping[str, Any], settings: Mapping[str, Any]) -> str | None:
+    def said_of(self, bot: type[Player], rules: Mapping[str, object], settings: Mapping[str, object]) -> str | None:
         return bot.describe(self.engine, settings) if issubclass(bot, OpenSpielBot) else None
 
     @property
@@ -103,7 +104,7 @@ def member(name: str) -> OpenSpielGame:
     return OpenSpielGame(engine) if (full := canonical_name(engine)) == name else member(full)
 
 
-def _results(engine: Any) -> Results:
+def _results(engine: Engine) -> Results:
     """Return results with the game's range of returns (O4), and counts of wins, ties and losses."""
     (least, most), unit = return_range(engine), return_units(engine)
     nothing = round(-least * unit)

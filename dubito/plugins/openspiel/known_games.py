@@ -10,19 +10,17 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, ClassVar, Final, Protocol
+from typing import ClassVar, Final, Protocol, cast
 
 from dubito.errors import pluralize
 from dubito.game.reader import Reader
 from dubito.game.words import Face, Panel
+from dubito.plugins.openspiel.engine import parameters
+from dubito.plugins.openspiel.engine_types import Engine, EngineState, GinState
 
 Line = tuple[int | None, str]  # the acting seat (None for chance) and the sentence
 
 _RANKS: Final = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "jack", "queen", "king")
-
-
-def parameters(game: Any) -> dict[str, Any]:
-    return {**game.get_type().parameter_specification, **game.get_parameters()}
 
 
 def describe_seats(players: int) -> str:
@@ -84,7 +82,7 @@ _UNDRAWN_CARDS: Final = 2  # cards of the stock that are never drawn
 _MAX_UPCARDS: Final = 50
 
 
-def gin_rummy(game: Any) -> "GinRummy | None":
+def gin_rummy(game: Engine) -> "GinRummy | None":
     """Return the game's words, or None for Oklahoma, an incomplete deck, or negative bonuses."""
     given = parameters(game)
     if given.keys() != _GIN_KNOWN or given["oklahoma"] or (given["num_ranks"], given["num_suits"]) != (13, 4):
@@ -149,11 +147,12 @@ class GinRummy:
 
     faces: ClassVar[Mapping[str, Face]] = _GIN_FACES
 
-    def cards(self, state: Any, seat: int) -> list[str]:
-        return _gin_card_names(sorted(state.hands()[seat]))
+    def cards(self, state: EngineState, seat: int) -> list[str]:
+        return _gin_card_names(sorted(cast(GinState, state).hands()[seat]))
 
-    def panels(self, state: Any, reader: Reader) -> list[Panel]:
-        upcard, discarded = [] if state.upcard() is None else [state.upcard()], state.discard_pile()
+    def panels(self, state: EngineState, reader: Reader) -> list[Panel]:
+        state = cast(GinState, state)
+        upcard, discarded = [card for card in [state.upcard()] if card is not None], state.discard_pile()
         seats = [Panel(reader.name(seat), pluralize(len(state.hands()[seat])), seat=seat) for seat in (0, 1)]
         melds = [
             Panel(f"Melds laid by {reader.name(seat)}", self._melds(state, seat))
@@ -168,11 +167,12 @@ class GinRummy:
             *melds,
         ]
 
-    def describe_hand(self, state: Any, seat: int) -> str:
+    def describe_hand(self, state: EngineState, seat: int) -> str:
+        state = cast(GinState, state)
         hand = sorted(state.hands()[seat])
         knocked, other = any(state.knocked()), 1 - seat
         points = sum(map(_points, hand)) if knocked else state.deadwood()[seat]
-        upcard = _CARDS[state.upcard()] if state.upcard() is not None else "none"
+        upcard = "none" if state.upcard() is None else _upcard(state)
         parts = [
             f"{_format_cards(hand)} ({len(hand)} cards, deadwood {points})",
             f"upcard: {upcard}",
@@ -189,16 +189,16 @@ class GinRummy:
             ]
         return "; ".join(parts)
 
-    def history(self, state: Any, seat: int) -> list[Line]:
+    def history(self, state: EngineState, seat: int) -> list[Line]:
         entries = state.full_history()
         dealt = 2 * self.size + 1
         if len(entries) < dealt:
             return []
-        replay = state.get_game().new_initial_state()
+        replay = cast(GinState, state.get_game().new_initial_state())
         for entry in entries[:dealt]:
             replay.apply_action(entry.action)
         cards = _format_cards(sorted(replay.hands()[seat]))
-        lines: list[Line] = [(None, f"The cards are dealt. Yours: {cards}. The upcard is {_CARDS[replay.upcard()]}.")]
+        lines: list[Line] = [(None, f"The cards are dealt. Yours: {cards}. The upcard is {_upcard(replay)}.")]
         drawer = None
         for entry in entries[dealt:]:
             if entry.player < 0:
@@ -212,28 +212,34 @@ class GinRummy:
             replay.apply_action(entry.action)
         return lines
 
-    def _act(self, state: Any, action: int) -> tuple[str, str]:
+    def _act(self, state: GinState, action: int) -> tuple[str, str]:
         """Return the verb of the next action, and the rest of the sentence."""
         phase = state.current_phase().name
         if action == _UPCARD:
-            return "draw", f" the upcard {_CARDS[state.upcard()]}"
+            return "draw", f" the upcard {_upcard(state)}"
         if action == _KNOCK:
-            return "knock", f" with the upcard {_CARDS[state.upcard()]}" if phase == "WALL" else ""
+            return "knock", f" with the upcard {_upcard(state)}" if phase == "WALL" else ""
         if action >= _MELDS:
             return "lay", f" the meld {self.names[action]}"
         if action == _PASS:
             return "pass", self._describe_pass(state, phase)
         return ("lay", f" off {_CARDS[action]}") if phase == "LAYOFF" else ("discard", f" {_CARDS[action]}")
 
-    def _describe_pass(self, state: Any, phase: str) -> str:
+    def _describe_pass(self, state: GinState, phase: str) -> str:
         if phase == "FIRST_UPCARD":
-            return f" on the upcard {_CARDS[state.upcard()]}"
+            return f" on the upcard {_upcard(state)}"
         if phase == "WALL":
             return ", and the hand is over"
         return ": no more melds" if phase == "KNOCK" or state.finished_layoffs() else ": no more cards to lay off"
 
-    def _melds(self, state: Any, seat: int) -> str:
+    def _melds(self, state: GinState, seat: int) -> str:
         return ", ".join(self.names[_MELDS + meld] for meld in state.layed_melds()[seat]) or "none"
+
+
+def _upcard(state: GinState) -> str:
+    card = state.upcard()
+    assert card is not None
+    return _CARDS[card]
 
 
 def _melds_by_number() -> Iterable[Sequence[int]]:
@@ -274,7 +280,7 @@ _NAMES: Final = (*_CARDS, *_DRAWS, "pass", "knock", *("".join(_cards(meld)) for 
 _BET: Final = 1  # action id of a bet
 
 
-def kuhn(game: Any) -> "Kuhn | None":
+def kuhn(game: Engine) -> "Kuhn | None":
     given = parameters(game)
     return Kuhn(given["players"]) if given.keys() == {"players"} else None
 
@@ -311,23 +317,23 @@ class Kuhn:
     def faces(self) -> Mapping[str, Face]:
         return {rank: Face(card_sign(rank), "spades") for rank in ranks(self.players + 1)}
 
-    def cards(self, state: Any, seat: int) -> list[str]:
+    def cards(self, state: EngineState, seat: int) -> list[str]:
         return [ranks(self.players + 1)[card] for card in state.history()[seat : seat + 1]]
 
-    def panels(self, state: Any, reader: Reader) -> list[Panel]:
+    def panels(self, state: EngineState, reader: Reader) -> list[Panel]:
         return bet_panels(self._bets(state), reader)
 
-    def describe_hand(self, state: Any, seat: int) -> str:
+    def describe_hand(self, state: EngineState, seat: int) -> str:
         done = state.history()
         return f"{self._card(done[seat]) if seat < len(done) else 'no card yet'}; {pot(self._bets(state), seat)}"
 
-    def _bets(self, state: Any) -> list[int]:
+    def _bets(self, state: EngineState) -> list[int]:
         put = [1] * self.players
         for entry in state.full_history()[self.players :]:
             put[entry.player] += entry.action == _BET
         return put
 
-    def history(self, state: Any, seat: int) -> list[Line]:
+    def history(self, state: EngineState, seat: int) -> list[Line]:
         entries = state.full_history()
         if len(entries) < self.players:
             return []
@@ -352,7 +358,7 @@ _MAX_RAISES: Final = 2  # in a round
 _POT_PATTERN = re.compile(r"\[Ante: ([\d ]+)\]")  # each seat's chips so far, in the engine's observation
 
 
-def leduc(game: Any) -> "Leduc | None":
+def leduc(game: Engine) -> "Leduc | None":
     """Return the game's words, or None for mapped actions, isomorphic suits, or a first seat that does not exist."""
     given = parameters(game)
     if given.keys() != _LEDUC_KNOWN or given["action_mapping"] or given["suit_isomorphism"]:
@@ -404,27 +410,27 @@ class Leduc:
             for suit in _LEDUC_SUITS
         }
 
-    def cards(self, state: Any, seat: int) -> list[str]:
+    def cards(self, state: EngineState, seat: int) -> list[str]:
         return self._dealt_cards(state)[: self.players][seat : seat + 1]
 
-    def panels(self, state: Any, reader: Reader) -> list[Panel]:
+    def panels(self, state: EngineState, reader: Reader) -> list[Panel]:
         shown = self._dealt_cards(state)[self.players :]
         return [
             *bet_panels(_chips_in_pot(state), reader),
             Panel("Community card", " ".join(shown) or "none yet", cards=shown),
         ]
 
-    def _dealt_cards(self, state: Any) -> list[str]:
+    def _dealt_cards(self, state: EngineState) -> list[str]:
         names = [*self.faces]
         return [names[entry.action] for entry in state.full_history() if entry.player < 0]
 
-    def describe_hand(self, state: Any, seat: int) -> str:
+    def describe_hand(self, state: EngineState, seat: int) -> str:
         dealt = [entry.action for entry in state.full_history() if entry.player < 0]
         own = self._card(dealt[seat]) if seat < len(dealt) else "no card yet"
         shown = self._card(dealt[self.players]) if len(dealt) > self.players else "none yet"
         return f"{own}; community card: {shown}; {pot(_chips_in_pot(state), seat)}"
 
-    def history(self, state: Any, seat: int) -> list[Line]:
+    def history(self, state: EngineState, seat: int) -> list[Line]:
         entries = state.full_history()
         if len(entries) < self.players:
             return []
@@ -447,7 +453,7 @@ class Leduc:
         return f"the {ranks(self.players + 1)[number // 2]} of {_LEDUC_SUITS[number % 2]}"
 
 
-def _chips_in_pot(state: Any) -> list[int]:
+def _chips_in_pot(state: EngineState) -> list[int]:
     match = _POT_PATTERN.search(state.observation_string(0))
     assert match is not None
     return [int(count) for count in match[1].split()]
@@ -462,7 +468,7 @@ _MAX_NAMES: Final = 250  # providers limit the options of a choice
 _LIAR: Final = "liar"
 
 
-def liars_dice(game: Any) -> "LiarsDice | None":
+def liars_dice(game: Engine) -> "LiarsDice | None":
     """Return the game's words, or None if there are more than two players or too many bids to name."""
     given = parameters(game)
     if given.keys() != _DICE_KNOWN or given["players"] != 2:
@@ -525,10 +531,10 @@ class LiarsDice:
             for face in range(1, self.sides + 1)
         }
 
-    def cards(self, state: Any, seat: int) -> list[str]:
+    def cards(self, state: EngineState, seat: int) -> list[str]:
         return [*map(str, self._dice(state, seat))]
 
-    def panels(self, state: Any, reader: Reader) -> list[Panel]:
+    def panels(self, state: EngineState, reader: Reader) -> list[Panel]:
         seats = [
             Panel(reader.name(seat), f"{self.dice} {'die' if self.dice == 1 else 'dice'}", seat=seat) for seat in (0, 1)
         ]
@@ -536,7 +542,7 @@ class LiarsDice:
         last = f"{self.names[bids[-1].action]}, by {reader.name(bids[-1].player)}" if bids else "none yet"
         return [*seats, Panel("The last bid", last)]
 
-    def describe_hand(self, state: Any, seat: int) -> str:
+    def describe_hand(self, state: EngineState, seat: int) -> str:
         bids = [entry for entry in state.full_history() if entry.player >= 0]
         bids = [entry for entry in bids if self.names[entry.action] != _LIAR]
         dice = self._dice(state, seat)
@@ -546,7 +552,7 @@ class LiarsDice:
         who = "you" if bids[-1].player == seat else f"seat {bids[-1].player}"
         return f"{shown}; last bid: {self.names[bids[-1].action]}, by {who}"
 
-    def history(self, state: Any, seat: int) -> list[Line]:
+    def history(self, state: EngineState, seat: int) -> list[Line]:
         dice = self._dice(state, seat)
         if not dice:
             return []
@@ -557,7 +563,7 @@ class LiarsDice:
             lines.append(action_line(entry.player, seat, verb, rest))
         return lines
 
-    def _dice(self, state: Any, seat: int) -> list[int]:
+    def _dice(self, state: EngineState, seat: int) -> list[int]:
         rolled = [entry.action + 1 for entry in state.full_history() if entry.player < 0]
         return sorted(rolled[seat * self.dice : (seat + 1) * self.dice]) if len(rolled) == 2 * self.dice else []
 
@@ -566,7 +572,7 @@ def _bid(number: int, face: int) -> str:
     return f"{_NUMBERS[number - 1]} {face}{'s' * (number > 1)}"
 
 
-_WORDS: Final[Mapping[str, Callable[[Any], "OwnWords | None"]]] = {
+_WORDS: Final[Mapping[str, Callable[[Engine], "OwnWords | None"]]] = {
     "gin_rummy": gin_rummy,
     "kuhn_poker": kuhn,
     "leduc_poker": leduc,
@@ -601,19 +607,19 @@ class OwnWords(Protocol):
     def faces(self) -> Mapping[str, Face]:
         """How pages draw the cards or dice, by name."""
 
-    def cards(self, state: Any, seat: int) -> list[str]:
+    def cards(self, state: EngineState, seat: int) -> list[str]:
         """Return the names of the cards or dice that the seat holds."""
 
-    def panels(self, state: Any, reader: Reader) -> list[Panel]:
+    def panels(self, state: EngineState, reader: Reader) -> list[Panel]:
         """Return the public panels: one for each seat, then the board's."""
 
-    def describe_hand(self, state: Any, seat: int) -> str:
+    def describe_hand(self, state: EngineState, seat: int) -> str:
         """Describe what the seat holds and what is public, as one line without a full stop."""
 
-    def history(self, state: Any, seat: int) -> list[Line]:
+    def history(self, state: EngineState, seat: int) -> list[Line]:
         """Return what the seat has seen, in order: the acting seat (None for chance) and a sentence."""
 
 
-def find_words(game: Any) -> OwnWords | None:
+def find_words(game: Engine) -> OwnWords | None:
     make = _WORDS.get(game.get_type().short_name)
     return make(game) if make else None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from dubito.game.find import find_bots, find_game, game_names
 from dubito.game.streams import DealStreams
 from dubito.plugins.openspiel.course import TERMINAL, Course, try_out
 from dubito.plugins.openspiel.courses import load_courses, own_courses
+from dubito.plugins.openspiel.engine_types import Parameters
 from dubito.seats.external import build_rules
 
 _PARAMETERS: Final = (bool, int, float, str)  # pyspiel's parameters besides the game's name
@@ -39,16 +40,16 @@ class GameKind:
         self.short_name, self._long_name = first.short_name or game.name, first.long_name or game.summary
         least, most = game.seats
         rules = {key: value for key, value in dict(game.rules()).items() if type(value) in _PARAMETERS}
-        self.parameters: Mapping[str, Any] = {  # with their defaults
+        self.parameters: Parameters = {  # with their defaults
             **({"players": least} if least < most else {}),
             **rules,
             **({"moves": next(iter(courses))} if len(courses) > 1 else {}),
         }
 
-    def course(self, given: Mapping[str, Any]) -> Course:
+    def course(self, given: Parameters) -> Course:
         """Return a new game with these parameters. Raises UsageError if they are not rules of the game."""
         own = dict(given)
-        players, moves = own.pop("players", self.game.seats[0]), own.pop("moves", next(iter(self._courses)))
+        players, moves = int(own.pop("players", self.game.seats[0])), str(own.pop("moves", next(iter(self._courses))))
         if moves not in self._courses:
             raise UsageError(f"moves: {moves!r} is neither {' nor '.join(map(repr, self._courses))}")
         rules = build_rules(self.game, own)
@@ -58,13 +59,13 @@ class GameKind:
         return self._courses[moves](players, rules)
 
     @property
-    def type(self) -> Any:
+    def type(self) -> pyspiel.GameType:
         """Return the type for pyspiel's registry."""
         return self.type_of(self.zero_sum, self.game.seats[0])
 
-    def type_of(self, zero_sum: bool, players: int) -> Any:
+    def type_of(self, zero_sum: bool, players: int) -> pyspiel.GameType:
         """Return the type of a game, which may be a variant."""
-        of: Any = pyspiel.GameType
+        of = pyspiel.GameType
         return of(
             short_name=self.short_name,
             long_name=self._long_name,
@@ -88,7 +89,7 @@ class HarnessGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel has no types
 
     kind: GameKind
 
-    def __init__(self, params: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, params: Parameters | None = None) -> None:
         kind = self.kind
         self._given = {**kind.parameters, **(params or {})}
         course = self.new_course()
@@ -110,7 +111,9 @@ class HarnessGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel has no types
     def new_initial_state(self) -> "HarnessState":
         return HarnessState(self)
 
-    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> "Observer | None":
+    def make_py_observer(
+        self, iig_obs_type: pyspiel.IIGObservationType | None = None, params: Parameters | None = None
+    ) -> "Observer | None":
         """Return an observer of what a seat sees or has seen, or None for other kinds of observation."""
         if params:
             raise ValueError(f"these games have no observation parameters; leave out {', '.join(params)}")
@@ -167,7 +170,7 @@ class Observer:
         self._recall = recall
         shapes = course.shapes() if recall else {name: (len(n),) for name, n in course.observation(0).items()}
         sizes = [int(np.prod(shape)) for shape in shapes.values()]
-        self.tensor: Any = np.zeros(sum(sizes), np.float32)
+        self.tensor: np.ndarray = np.zeros(sum(sizes), np.float32)
         parts = np.split(self.tensor, np.cumsum(sizes)[:-1])
         self.dict = {name: part.reshape(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
 
@@ -198,7 +201,7 @@ def register(name: str) -> str:
     return ensure_registered(find_game(name, Path.cwd()))
 
 
-def load_game(name: str) -> Any:
+def load_game(name: str) -> pyspiel.Game:
     """Load a game of the harness as a pyspiel game, as in `load_game("kuhn")`, with pyspiel's parameters."""
     game, bracket, parameters = name.partition("(")
     return pyspiel.load_game(f"{register(game)}{bracket}{parameters}")
@@ -241,7 +244,7 @@ class SeatedBot(pyspiel.Bot):  # type: ignore[misc]  # pyspiel has no types
         bot: str | type[Player],
         *,
         seed: int = 0,
-        settings: Mapping[str, Any] | None = None,
+        settings: Mapping[str, object] | None = None,
     ) -> None:
         """Seat a bot, given by its class or its name in `dubito bots`.
 
@@ -278,11 +281,12 @@ class SeatedBot(pyspiel.Bot):  # type: ignore[misc]  # pyspiel has no types
 
     def step(self, state: HarnessState) -> int:
         player = self._observe(state.course)
+        assert player is not None
         if not self._steps:
             self._steps.extend(state.course.steps(player))
         return self._steps.popleft()
 
-    def _observe(self, course: Course) -> Any:
+    def _observe(self, course: Course) -> Player | None:
         """Pass new events to the bot, or all events if the state belongs to another game."""
         log = course.log.events
         if self._at > len(log) or (self._at and log[self._at - 1] is not self._last):
@@ -291,8 +295,7 @@ class SeatedBot(pyspiel.Bot):  # type: ignore[misc]  # pyspiel has no types
             return None
         look = partial(course.engine.cards, self._seat)
         if self._player is None:
-            rules = getattr(course.engine, "rules", None)
-            seating = Seating(self._seat, self._games, self._games, self._streams, look, None, rules)
+            seating = Seating(self._seat, self._games, self._games, self._streams, look, None, course.rules)
             self._player = make_player(self._class, seating, self._settings)
             self._games += 1
         self._player.cards = look(self._streams)  # a cloned state has separate hands

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from random import Random
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from dubito.errors import IllegalOutput, RunStopped, describe_value, one_line
 from dubito.game import Ending, GameEvent
 from dubito.game.events import ANNOUNCED, NOBODY
 from dubito.game.streams import SeatStreams
 from dubito.plugins.openspiel.engine import return_range
+from dubito.plugins.openspiel.engine_types import Engine, EngineBot, EngineState, Parameters
 from dubito.plugins.openspiel.known_games import OwnWords, find_words
 
 Step = int | Sequence[int]  # one action, or the actions of all seats at once
@@ -33,17 +34,17 @@ class Entry:
 class Sight:
     """Everything that a seat can know, as text."""
 
-    def __init__(self, engine: Any, seat: int) -> None:
+    def __init__(self, engine: Engine, seat: int) -> None:
         self._seat, self._words = seat, own_words(engine)
         self._log = None if self._words else _Log(engine, seat)
 
-    def hand(self, state: Any) -> str | None:
+    def hand(self, state: EngineState) -> str | None:
         return self._words.describe_hand(state, self._seat) if self._words else None
 
-    def text(self, state: Any) -> str:
+    def text(self, state: EngineState) -> str:
         return observation_text(state, self._seat)
 
-    def history(self, state: Any, steps: Sequence[Step]) -> list[Entry]:
+    def history(self, state: EngineState, steps: Sequence[Step]) -> list[Entry]:
         """Return what the seat has observed. `steps` are all steps so far, including chance."""
         if self._log is not None:
             return self._log.entries_after(steps)
@@ -51,13 +52,13 @@ class Sight:
         return [Entry(by, text) for by, text in self._words.history(state, self._seat)]
 
 
-def observation_text(state: Any, seat: int) -> str:
+def observation_text(state: EngineState, seat: int) -> str:
     if state.get_game().get_type().provides_information_state_string:
         return str(state.information_state_string(seat))
     return str(state.observation_string(seat))
 
 
-def apply_step(state: Any, step: Step) -> None:
+def apply_step(state: EngineState, step: Step) -> None:
     if isinstance(step, int):
         state.apply_action(step)
     else:
@@ -68,10 +69,10 @@ def apply_step(state: Any, step: Step) -> None:
 class _Log:
     """A seat's own moves, and its observations after each step if the game has no information state string."""
 
-    engine: Any
+    engine: Engine
     seat: int
     entries: list[Entry] = field(default_factory=list)
-    _state: Any = None
+    _state: EngineState | None = None
     _done: int = 0
     _last: str = ""
 
@@ -80,12 +81,12 @@ class _Log:
         if self._state is None:
             self._state = self.engine.new_initial_state()
         for step in steps[self._done :]:
-            self._add(step)
+            self._add(self._state, step)
         self._done = len(steps)
         return [*self.entries]
 
-    def _add(self, step: Step) -> None:
-        state, seat = self._state, self.seat
+    def _add(self, state: EngineState, step: Step) -> None:
+        seat = self.seat
         joint = not isinstance(step, int)
         if joint or state.current_player() == seat:
             action = step[seat] if not isinstance(step, int) else step
@@ -102,7 +103,7 @@ class _Log:
             self.entries.append(Entry(None, f"You see:\n{seen.strip(chr(10))}"))
 
 
-def names_at(state: Any, seat: int) -> Mapping[int, str]:
+def names_at(state: EngineState, seat: int) -> Mapping[int, str]:
     """Return the legal actions of a seat with unique names."""
     words, legal = own_words(state.get_game()), state.legal_actions(seat)
     if words is not None:
@@ -113,7 +114,7 @@ def names_at(state: Any, seat: int) -> Mapping[int, str]:
     return {action: f"{name} #{action}" for action, name in names.items()}
 
 
-def all_names(engine: Any) -> tuple[str, ...] | None:
+def all_names(engine: Engine) -> tuple[str, ...] | None:
     """Return the names of all actions of all seats in order, or None if the engine has no list."""
     words, seats = own_words(engine), range(engine.num_players())
     if words is not None:
@@ -131,7 +132,7 @@ def all_names(engine: Any) -> tuple[str, ...] | None:
     return names if len(names) <= MAX_NAMES and not any(name.startswith("Action(id=") for name in names) else None
 
 
-def own_words(engine: Any) -> OwnWords | None:
+def own_words(engine: Engine) -> OwnWords | None:
     return _words(str(engine))
 
 
@@ -190,7 +191,7 @@ _FINEST, _MOST = 1000, 1 << 31
 _MAX_SHOWN: Final = 60  # names in a sentence
 
 
-def return_units(engine: Any) -> int:
+def return_units(engine: Engine) -> int:
     """Return the units per return of 1. Returns are stored with a precision of 0.001, or less for large ranges."""
     (least, most), unit = return_range(engine), _FINEST
     while unit > 1 and (most - least) * unit >= _MOST:
@@ -201,11 +202,11 @@ def return_units(engine: Any) -> int:
 class State:
     """The state of a game. Read its attributes freely; change it only through `apply`."""
 
-    def __init__(self, engine: Any, rng: Random) -> None:
+    def __init__(self, engine: Engine, rng: Random) -> None:
         self._begin(engine, rng)
         self._chance()
 
-    def _begin(self, engine: Any, rng: Random) -> None:
+    def _begin(self, engine: Engine, rng: Random) -> None:
         self.engine = engine
         self.state = engine.new_initial_state()
         self.steps: list[Step] = []  # all applied steps, including chance
@@ -218,7 +219,7 @@ class State:
         self._view: View | None = None
 
     @classmethod
-    def after_steps(cls, engine: Any, steps: Sequence[Step]) -> "State":
+    def after_steps(cls, engine: Engine, steps: Sequence[Step]) -> "State":
         """Return the game after these steps, including chance. The last step must lead to a move."""
         new = cls.__new__(cls)
         new._begin(engine, Random(0))
@@ -253,7 +254,7 @@ class State:
     def cards(self, seat: int, streams: SeatStreams) -> "SeatView":
         return SeatView(self, seat)
 
-    def apply(self, output: Any, announce: int = ANNOUNCED) -> Sequence[GameEvent]:
+    def apply(self, output: object, announce: int = ANNOUNCED) -> Sequence[GameEvent]:
         """Apply an action by name (see `dubito.game.State`)."""
         view = self.view()
         if why := view.why_illegal(output):
@@ -417,15 +418,15 @@ class View:
         return str(self._state.engine)
 
     @property
-    def parameters(self) -> Mapping[str, Any]:
+    def parameters(self) -> Parameters:
         return dict(self._state.engine.get_parameters())
 
-    def asked_of(self, bot: Any) -> int:
+    def asked_of(self, bot: EngineBot) -> int:
         if type(bot).__module__ != "pyspiel":
             raise TypeError("only the engine's own bots receive the state, because it contains hidden information")
         return int(bot.step(self._state.state))
 
-    def why_illegal(self, output: Any) -> str | None:
+    def why_illegal(self, output: object) -> str | None:
         """Return why this is not a legal action, or None if it is. Does not run the output's code."""
         if self._state.over:
             return "the game is over"

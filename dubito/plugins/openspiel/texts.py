@@ -4,18 +4,19 @@ For people, this module also formats the engine's text about a state.
 """
 
 import re
-from typing import Any, Final
+from typing import Final
 
 from dubito.plugins.openspiel.engine import return_range
+from dubito.plugins.openspiel.engine_types import Engine
 from dubito.plugins.openspiel.state import own_words
 
 
-def engine_title(engine: Any) -> str:
+def engine_title(engine: Engine) -> str:
     words = own_words(engine)
     return words.title if words else str(engine.get_type().long_name)
 
 
-def rule_paragraphs(engine: Any) -> list[str]:
+def rule_paragraphs(engine: Engine) -> list[str]:
     """Return the rules in force, one or two sentences each."""
     if words := own_words(engine):
         return list(words.rules)
@@ -25,12 +26,12 @@ def rule_paragraphs(engine: Any) -> list[str]:
     ]
     if given := engine.get_parameters():
         sentences.append(f"Its parameters: {', '.join(f'{key} is {value}' for key, value in sorted(given.items()))}.")
-    if kind.dynamics == type(kind.dynamics).SIMULTANEOUS:
+    if kind.dynamics.name == "SIMULTANEOUS":
         sentences.append("All players choose at the same time: nobody sees a choice before all have chosen.")
     return sentences
 
 
-def objective(engine: Any) -> str:
+def objective(engine: Engine) -> str:
     least, most = return_range(engine)
     goal = f"The highest return at the end of the game. Returns are between {least:g} and {most:g}."
     total = engine.utility_sum()
@@ -45,10 +46,9 @@ _FIELD: Final = re.compile(r"[A-Za-z][^:\n]*:")
 _ROWS: Final = re.compile(r"([\w?+~]+(?:/[\w?+~]+){7,})( .*)?")
 
 
-def is_open(engine: Any) -> bool:
+def is_open(engine: Engine) -> bool:
     kind = engine.get_type()
-    perfect, in_turn = type(kind.information).PERFECT_INFORMATION, type(kind.dynamics).SEQUENTIAL
-    return bool(kind.information == perfect and kind.dynamics == in_turn)
+    return kind.information.name == "PERFECT_INFORMATION" and kind.dynamics.name == "SEQUENTIAL"
 
 
 def format_state_text(written: str) -> str:

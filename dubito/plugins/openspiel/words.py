@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from dubito.errors import UsageError, one_line
 from dubito.files import NoRules
 from dubito.game import Game, GameEvent
 from dubito.game.reader import Reader
 from dubito.game.words import Line, Panel, Teller, Words
+from dubito.plugins.openspiel.engine_types import Engine
 from dubito.plugins.openspiel.state import DealEvent, SeenEvent, State, own_words
 from dubito.plugins.openspiel.texts import format_state_text, is_open, objective, rule_paragraphs
 
@@ -59,7 +60,7 @@ class OpenSpielWords(Words[State, NoRules]):
     TELLER = OpenSpielTeller
     HOW = "Type the name of an action, or its number in the list."
 
-    def __init__(self, game: Game, engine: Any) -> None:
+    def __init__(self, game: Game, engine: Engine) -> None:
         super().__init__(game)
         self._engine, self._own = engine, own_words(engine)
         if self._own:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from dubito.errors import IllegalOutput
 from dubito.files import NoRules
 from dubito.game import Game, GameEvent
 from dubito.game.log import Position
 from dubito.game.workshop import Workshop
+from dubito.plugins.openspiel.engine_types import Engine
 from dubito.plugins.openspiel.facts import Knowledge, build_position
 from dubito.plugins.openspiel.state import State, View
 from dubito.plugins.openspiel.worlds import sample_steps
@@ -30,7 +31,7 @@ _INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {
 class OpenSpielWorkshop(Workshop):
     INSTEAD = _INSTEAD
 
-    def __init__(self, game: Game, engine: Any) -> None:
+    def __init__(self, game: Game, engine: Engine) -> None:
         super().__init__(game)
         self.engine = engine
         facts = [("rule_text",), ("objective",), ("seat",), ("hand", "state"), ("legal",), ("history",)]
@@ -49,7 +50,7 @@ class OpenSpielWorkshop(Workshop):
                         yield build_position(state.view()), build_position(State.after_steps(engine, other).view())
                 state.apply(rng.choice([*state.view().names.values()]), 0)
 
-    def check(self, position: Position[NoRules], answer: Any) -> None:
+    def check(self, position: Position[NoRules], answer: object) -> None:
         """Raise IllegalOutput for an illegal answer, which can be an action or the probabilities of all actions."""
         chosen = [name for name, share in answer.items() if share] if isinstance(answer, dict) else [answer]
         legal = position.known(Knowledge).sight.legal

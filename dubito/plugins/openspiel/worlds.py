@@ -3,15 +3,16 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from dubito.plugins.openspiel.engine import silence_stderr
+from dubito.plugins.openspiel.engine_types import Engine
 from dubito.plugins.openspiel.state import Step, apply_step, names_at, observation_text
 
 _MAX_TRIES: Final = 12  # trials, if the game has no resampling
 
 
-def sample_steps(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> Sequence[Step] | None:
+def sample_steps(engine: Engine, steps: Sequence[Step], seat: int, rng: Random) -> Sequence[Step] | None:
     """Return other steps that lead this seat to the same observations, or None if none were found."""
     state = engine.new_initial_state()
     for step in steps:
@@ -28,7 +29,7 @@ def sample_steps(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> 
     return None
 
 
-def _vary_steps(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> list[Step]:
+def _vary_steps(engine: Engine, steps: Sequence[Step], seat: int, rng: Random) -> list[Step]:
     """Vary some steps of the other seats and of chance, as far as is legal."""
     state, varied = engine.new_initial_state(), list[Step]()
     for step in steps:
@@ -51,7 +52,7 @@ def _vary_steps(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> l
     return varied
 
 
-def _swap_outcomes(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> list[Step]:
+def _swap_outcomes(engine: Engine, steps: Sequence[Step], seat: int, rng: Random) -> list[Step]:
     """Swap two chance outcomes, like cards in a deck, as far as is legal."""
     state, drawn = engine.new_initial_state(), list[int]()
     for step in steps:
@@ -72,9 +73,9 @@ def _swap_outcomes(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -
     return swapped
 
 
-def _observations(engine: Any, steps: Sequence[Step], seat: int) -> list[Any]:
+def _observations(engine: Engine, steps: Sequence[Step], seat: int) -> list[str | bool | int | None]:
     """Return what a seat sees after each step and what it does."""
-    state, seen = engine.new_initial_state(), list[Any]()
+    state, seen = engine.new_initial_state(), list[str | bool | int | None]()
     for step in steps:
         if state.current_player() == seat or state.is_simultaneous_node():
             own = step if isinstance(step, int) else step[seat]

@@ -1,7 +1,7 @@
 """The courses of games: those of Dubito's own games are in this package, other games list theirs."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dubito.errors import UsageError, one_line
 from dubito.game import Game
@@ -35,14 +35,16 @@ def load_courses(game: Game) -> Mapping[str, type[Course]]:
     Raises UsageError, whose message contains the problem but not the file.
     """
     try:
-        courses: Mapping[str, Any] = own_courses(game) or game.courses
+        courses: Mapping[str, object] = own_courses(game) or game.courses
     except (Exception, SystemExit) as error:  # foreign code: its import may raise anything
         raise UsageError(f"importing it raises {format_exception(error)}; correct it") from None
-    for one in courses.values():
+    checked = dict[str, type[Course]]()
+    for name, one in courses.items():
         if not (isinstance(one, type) and issubclass(one, Course)):
             named = one_line(one.__name__ if isinstance(one, type) else repr(one), 60)
             raise UsageError(f"{named} is not a subclass of Course, so OpenSpiel cannot load {game.name}")
-    return courses
+        checked[name] = one
+    return checked
 
 
 def check_courses(subject: "Subject") -> "Iterator[Flaw]":

@@ -17,6 +17,7 @@ from dubito.game.events import EVERYTHING
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, CardsEvent, HandEvent, HandView, LoseEvent, TakeEvent
 from dubito.games.bs.engine import State, deal
 from dubito.games.bs.game import GAME
+from dubito.games.bs.knowledge import BSRules
 from dubito.games.bs.table import SEATS
 from dubito.plugins.openspiel.course import (
     ChanceDraws,
@@ -70,8 +71,9 @@ class BSCourse(Course):
     )
 
     engine: State
+    rules: BSRules
 
-    def __init__(self, players: int, rules: Any) -> None:
+    def __init__(self, players: int, rules: BSRules) -> None:
         if rules.max_rounds < 1:
             raise UsageError(f"max_rounds: {rules.max_rounds} is less than 1")
         turns = rules.max_rounds * players

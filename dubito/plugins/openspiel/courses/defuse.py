@@ -69,7 +69,7 @@ class DefuseCourse(Course):
 
     engine: State
 
-    def __init__(self, players: int, rules: Any) -> None:
+    def __init__(self, players: int, rules: object) -> None:
         self._draws = ChanceDraws()
         super().__init__(players, rules)
 

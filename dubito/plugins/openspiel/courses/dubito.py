@@ -46,6 +46,7 @@ from dubito.plugins.openspiel.course import (
     Course,
     Feature,
     Fork,
+    QuestionCourse,
     Stage,
     count_by_kind,
     describe_event,
@@ -275,7 +276,7 @@ class Diary:
         self._texts.append(describe_event(AnswerEvent(node, answer)))
 
 
-class DubitoCourse(Course):
+class DubitoCourse(QuestionCourse):
     """A game of Dubito. Actions are 0 (no) and 1 (yes). Outcomes are a card, a number, or a count of cards."""
 
     game, long_name = GAME, "Dubito"
@@ -287,6 +288,7 @@ class DubitoCourse(Course):
         *_OBSERVED_FEATURES,
     )
     engine: State
+    rules: Rules
 
     def __init__(self, players: int, rules: Rules) -> None:
         check_players(players, rules)
@@ -296,7 +298,7 @@ class DubitoCourse(Course):
         self.most_rows = 4 * turns + len(rules.deck)
         super().__init__(players, rules)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
         """Copy faster than the default, because enumerating a tree copies each state."""
         twin = copy(self)
         twin.log, twin.history, twin.script = Log(self.log.events), self.history[:], self.script[:]
@@ -389,7 +391,6 @@ class DubitoCourse(Course):
         return world
 
     def question(self) -> Position:
-        """Return the position of the seat to move, for prompts."""
         return Position(GAME.rules(**self.rules.stored_form()), self.node, self.log.of(self.player))
 
     def ask_player(self, player: Player) -> object:

@@ -78,7 +78,7 @@ def policy(
     output: Path | None,
     tables: bool,
     quiet: bool,
-    rules: dict[str, Any],
+    rules: dict[str, object],
     **flags: Any,
 ) -> None:
     """Measure exactly how exploitable a player is at a small game.
@@ -179,7 +179,7 @@ def read_strategy(
     return _Player(name, small, None, prompt, settings)
 
 
-def _begin(folder: Path, identity: dict[str, Any]) -> None:
+def _begin(folder: Path, identity: dict[str, object]) -> None:
     """Create the folder for the answers. Raises UsageError if it is used for something else."""
     manifest = {"games": 0, "identity": identity, "versions": {"dubito": __version__, "python": python_version()}}
     try:

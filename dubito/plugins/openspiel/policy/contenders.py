@@ -24,7 +24,7 @@ from dubito.hooks import ComparisonPart
 from dubito.plugins.openspiel.game import OpenSpielGame
 from dubito.plugins.openspiel.policy.chances import ChancesTest
 from dubito.plugins.openspiel.policy.luck import LuckyGame, OwnDecision, corrected_returns
-from dubito.plugins.openspiel.policy.small import small_game
+from dubito.plugins.openspiel.policy.small import small_game, states_chances
 from dubito.plugins.openspiel.policy.stated_policy import read_bot_policy
 from dubito.plugins.openspiel.policy.tree import PolicyTable, Tree, uniform
 from dubito.report.documents import DocumentPart, Interval, part_of
@@ -130,7 +130,7 @@ class _Known:
         self._tests: defaultdict[int, ChancesTest] = defaultdict(ChancesTest)  # by opponent
         for number, player in enumerate(run.experiment.players):
             cls = run.registry.find(player.bot).cls
-            if callable(getattr(cls, "chances", None)):
+            if states_chances(cls):
                 self._tables[number] = read_bot_policy(
                     Entrant(player.name, cls, player.settings), small, states, 1, 0
                 ).rows

@@ -5,26 +5,25 @@ histories of a game written in Python. Here each level of the tree is a single n
 """
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from dubito.plugins.openspiel.policy.tree import PolicyTable, Tree
 
 _NO_SLOT: Final = -1  # chance edges have no slot
-_Numbers = Any  # an array; numpy and its types are not dependencies
 
 
 class _Level(NamedTuple):
     """The edges below the nodes at one depth, grouped by node."""
 
-    parents: _Numbers
-    children: _Numbers
-    starts: _Numbers  # index of each node's first edge
-    nodes: _Numbers  # which node that is
-    slots: _Numbers  # of the act: one for each action of each information state
-    seats: _Numbers  # the acting seat
-    chances: _Numbers  # probability of the outcome; 1 for actions
+    parents: np.ndarray
+    children: np.ndarray
+    starts: np.ndarray  # index of each node's first edge
+    nodes: np.ndarray  # which node that is
+    slots: np.ndarray  # of the act: one for each action of each information state
+    seats: np.ndarray  # the acting seat
+    chances: np.ndarray  # probability of the outcome; 1 for actions
 
 
 class _Levels:
@@ -33,7 +32,7 @@ class _Levels:
     def __init__(self, tree: Tree) -> None:
         sizes = [len(state.actions) for state in tree.states]
         self.offsets = np.cumsum([0, *sizes[:-1]])
-        self.of_state: _Numbers = np.repeat(np.arange(len(sizes)), sizes)
+        self.of_state: np.ndarray = np.repeat(np.arange(len(sizes)), sizes)
         self.sizes = np.array(sizes)
         self.seats = np.array([state.seat for state in tree.states])
         self.first_nodes = np.array([tree.nodes_of[state.string][0] for state in tree.states])
@@ -97,7 +96,7 @@ class _Solver:
         self._regrets = np.where(ours, better, self._regrets)
         self._sums += np.where(ours, number * own[arrays.first_nodes][arrays.of_state] * row, 0.0)
 
-    def _shares(self, numbers: _Numbers) -> _Numbers:
+    def _shares(self, numbers: np.ndarray) -> np.ndarray:
         """Normalize each action by its state's sum, or uniformly if the sum is 0."""
         arrays = self._arrays
         total = np.add.reduceat(numbers, arrays.offsets)[arrays.of_state]

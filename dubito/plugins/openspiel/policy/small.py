@@ -7,19 +7,44 @@ answers, and bots that have observed what the seat has observed.
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from functools import partial
-from types import SimpleNamespace
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from dubito.errors import IllegalOutput, UsageError
-from dubito.game import Game, GameEvent, Seating, make_player
-from dubito.game.streams import DealStreams
+from dubito.game import Game, GameEvent, Player, Seating, make_player
+from dubito.game.log import Position
+from dubito.game.streams import DealStreams, SeatStreams
 from dubito.game.table import Entrant
-from dubito.plugins.openspiel.course import CHANCE, TERMINAL, Course
+from dubito.plugins.openspiel.course import CHANCE, TERMINAL, Course, QuestionCourse
 from dubito.plugins.openspiel.courses import load_courses
+from dubito.plugins.openspiel.engine_types import TreeGame
 from dubito.plugins.openspiel.game import OpenSpielGame, ask_policies
 from dubito.plugins.openspiel.policy.tree import InfoState
+from dubito.plugins.openspiel.state import View
 
-_ANY: Final = DealStreams(0, 0)  # unused
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pydantic import BaseModel
+
+
+class PolicyView(Protocol):
+    """The view for a bot's `chances`."""
+
+    @property
+    def sees(self) -> str:
+        """The information state."""
+
+    @property
+    def names(self) -> Mapping[int, str]:
+        """The names of the legal actions."""
+
+
+@runtime_checkable
+class StatesChances(Protocol):
+    """A bot that states its strategy."""
+
+    def chances(self, view: PolicyView, /) -> Mapping[int | str, float]:
+        """Return the probability of each legal action, by number or name."""
 
 
 class SeatView(NamedTuple):
@@ -29,60 +54,70 @@ class SeatView(NamedTuple):
     history: Sequence[str]
 
 
-class Situation(NamedTuple):
-    """The view for a bot's `chances`, like views of OpenSpiel's games."""
+def states_chances(bot: type[Player]) -> bool:
+    return issubclass(bot, StatesChances)
 
-    sees: str  # the information state
-    names: Mapping[int, str]  # names of the legal actions
+
+class Situation(NamedTuple):
+    """A `PolicyView`, like views of OpenSpiel's games."""
+
+    sees: str
+    names: Mapping[int, str]
 
 
 class SmallGame(Protocol):
     """A game's interface for `dubito policy`."""
 
     game: Game
-    rules: Any
     name: str  # with its rules
-    engine: Any  # in OpenSpiel's form
+
+    @property
+    def rules(self) -> "BaseModel": ...
+
+    @property
+    def engine(self) -> TreeGame: ...
 
     def names(self, state: InfoState) -> Mapping[int, str]:
         """Return the legal actions in words."""
 
-    def answers(self, state: InfoState) -> Mapping[Any, int]:
+    def answers(self, state: InfoState) -> Mapping[object, int]:
         """Map a model's answers to actions."""
 
     def prompt_game(self, states: Sequence[InfoState], draws: int | None) -> tuple[Game, int | None]:
         """Return the game whose prompts are used, and the draws per state (None for stated probabilities)."""
 
-    def position(self, game: Game, state: InfoState) -> Any:
+    def position(self, game: Game, state: InfoState) -> Position:
         """Return the position of a state, for prompts."""
 
     def seat_view(self, state: InfoState) -> SeatView: ...
 
-    def situation(self, state: InfoState) -> Any:
+    def situation(self, state: InfoState) -> PolicyView:
         """Return the view for a bot's `chances`, with the `names`."""
 
-    def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int) -> Any:
+    def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int) -> Player:
         """Return a bot with separate streams that has observed what its seat has observed."""
 
-    def act(self, player: Any, state: InfoState) -> int:
+    def act(self, player: Player, state: InfoState) -> int:
         """Return the bot's action. Raises IllegalOutput."""
 
 
-def small_game(game: Game, rules: Any) -> SmallGame:
+def small_game(game: Game, rules: "BaseModel") -> SmallGame:
     """Return the small game. Raises UsageError if policies of this game cannot be measured."""
     if isinstance(game, OpenSpielGame):
         return _OfOpenSpiel(game)
-    if any(hasattr(course, "question") for course in load_courses(game).values()):
+    if issubclass(next(iter(load_courses(game).values()), Course), QuestionCourse):
         return _OfOurs(game, rules)
     raise UsageError(f"policies of {game.name} cannot be measured; use openspiel:kuhn_poker, or a small duel of dubito")
 
 
-def _make_player(game: Game, rules: Any, entrant: Entrant, seat: int, draw: int, seed: int, look: Any) -> Any:
+def _make_player(
+    rules: object, entrant: Entrant, seat: int, draw: int, seed: int, look: "Callable[[SeatStreams], object]"
+) -> Player:
     streams = DealStreams(seed, draw).seat(seat)
     return make_player(entrant.bot, Seating(seat, draw, draw, streams, look, None, rules), entrant.settings)
 
 
-def _with_observations(player: Any, events: Sequence[GameEvent]) -> Any:
+def _with_observations(player: Player, events: Sequence[GameEvent]) -> Player:
     if player.needs_events():
         for event in events:
             player.observe(event)
@@ -97,31 +132,30 @@ class _OfOpenSpiel:
         self.engine, self._workshop = game.engine, game.workshop
 
     def names(self, state: InfoState) -> Mapping[int, str]:
-        names: Mapping[int, str] = self.situation(state).names
-        return names
+        return self.situation(state).names
 
-    def answers(self, state: InfoState) -> Mapping[Any, int]:
+    def answers(self, state: InfoState) -> Mapping[object, int]:
         return {name: action for action, name in self.names(state).items()}
 
     def prompt_game(self, states: Sequence[InfoState], draws: int | None) -> tuple[Game, int | None]:
         return (self.game if draws else ask_policies(self._openspiel, [state.history for state in states])), draws
 
-    def position(self, game: Game, state: InfoState) -> Any:
+    def position(self, game: Game, state: InfoState) -> Position:
         return self._workshop.position_at(state.history, game.nodes[0].name)
 
     def seat_view(self, state: InfoState) -> SeatView:
         view = self.situation(state)
         return SeatView(view.hand or "", [entry.text for entry in view.history])
 
-    def situation(self, state: InfoState) -> Any:
+    def situation(self, state: InfoState) -> View:
         return self._workshop.view_at(state.history)
 
-    def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int) -> Any:
+    def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int) -> Player:
         look = partial(self.situation(state).look, state.seat)
-        player = _make_player(self.game, self.rules, entrant, state.seat, draw, seed, look)
+        player = _make_player(self.rules, entrant, state.seat, draw, seed, look)
         return _with_observations(player, self._workshop.events_at(state.history, state.seat))
 
-    def act(self, player: Any, state: InfoState) -> int:
+    def act(self, player: Player, state: InfoState) -> int:
         view = self.situation(state)
         output = player.play(view)
         if why := view.why_illegal(output):
@@ -132,7 +166,7 @@ class _OfOpenSpiel:
 class _CourseGame:
     """Adapts one of the harness's games to the interface that a tree expects from OpenSpiel's games."""
 
-    def __init__(self, game: Game, rules: Any) -> None:
+    def __init__(self, game: Game, rules: "BaseModel") -> None:
         self._name, self._said, self._players = game.name, rules.model_dump(), game.seat_range(rules)[0]
         self._class, self._rules = next(iter(load_courses(game).values())), game.rules_of_run(self._said)
         self._zero_sum = self.new_course().zero_sum
@@ -140,15 +174,8 @@ class _CourseGame:
     def __str__(self) -> str:
         return f"{self._name}({', '.join(f'{key}: {value}' for key, value in self._said.items())})"
 
-    def get_type(self) -> Any:
-        dynamics, chance, information = map(_Named, ("SEQUENTIAL", "EXPLICIT_STOCHASTIC", "IMPERFECT_INFORMATION"))
-        return SimpleNamespace(
-            short_name=self._name,
-            dynamics=dynamics,
-            chance_mode=chance,
-            information=information,
-            provides_information_state_string=True,
-        )
+    def get_type(self) -> "_CourseType":
+        return _CourseType(self._name)
 
     def num_players(self) -> int:
         return self._players
@@ -167,11 +194,21 @@ class _Named(NamedTuple):
     name: str
 
 
+class _CourseType(NamedTuple):
+    short_name: str
+    dynamics: _Named = _Named("SEQUENTIAL")
+    chance_mode: _Named = _Named("EXPLICIT_STOCHASTIC")
+    information: _Named = _Named("IMPERFECT_INFORMATION")
+    provides_information_state_string: bool = True
+
+
 class _CourseState:
     def __init__(self, course: Course) -> None:
         self._course = course
-        self.current_player, self.returns = lambda: course.player, course.returns
-        self.information_state_string = course.information
+        self.returns, self.information_state_string = course.returns, course.information
+
+    def current_player(self) -> int:
+        return self._course.player
 
     def is_terminal(self) -> bool:
         return self._course.player == TERMINAL
@@ -197,15 +234,16 @@ class _CourseState:
 class _OfOurs:
     """A game of the harness whose course defines the questions. Each question is a node, and its answer an action."""
 
-    def __init__(self, game: Game, rules: Any) -> None:
+    def __init__(self, game: Game, rules: "BaseModel") -> None:
         self.game, self.rules = game, rules
         self.engine = _CourseGame(game, rules)
         self.name = f"{self.engine}"
-        self._courses = dict[str, Any]()
+        self._courses = dict[str, QuestionCourse]()
 
-    def _course(self, state: InfoState) -> Any:
+    def _course(self, state: InfoState) -> QuestionCourse:
         if state.string not in self._courses:
-            course: Any = self.engine.new_course()
+            course = self.engine.new_course()
+            assert isinstance(course, QuestionCourse)
             for action in state.history:
                 course.apply(action)
             self._courses[state.string] = course
@@ -215,13 +253,13 @@ class _OfOurs:
         course = self._course(state)
         return {action: course.words(state.seat, action) for action in state.actions}
 
-    def answers(self, state: InfoState) -> Mapping[Any, int]:
+    def answers(self, state: InfoState) -> Mapping[object, int]:
         return {bool(action): action for action in state.actions}
 
     def prompt_game(self, states: Sequence[InfoState], draws: int | None) -> tuple[Game, int | None]:
         return self.game, draws or 1
 
-    def position(self, game: Game, state: InfoState) -> Any:
+    def position(self, game: Game, state: InfoState) -> Position:
         return self._course(state).question()
 
     def seat_view(self, state: InfoState) -> SeatView:
@@ -229,10 +267,10 @@ class _OfOurs:
         hand = " ".join(map(str, course.hand(state.seat)))
         return SeatView(hand, course.lines(state.seat))
 
-    def situation(self, state: InfoState) -> Any:
+    def situation(self, state: InfoState) -> PolicyView:
         return Situation(state.string, self.names(state))
 
-    def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int) -> Any:
+    def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int) -> Player:
         if not self.game.answers_nodes(entrant.bot):
             raise UsageError(
                 f"{entrant.name} does not answer each question separately, so a table cannot describe it; choose "
@@ -240,11 +278,10 @@ class _OfOurs:
             )
         course = self._course(state)
         look = partial(course.engine.cards, state.seat)
-        rules = getattr(course.engine, "rules", self.rules)  # as the engine's type
-        player = _make_player(self.game, rules, entrant, state.seat, draw, seed, look)
+        player = _make_player(course.rules, entrant, state.seat, draw, seed, look)
         return _with_observations(player, [event for event in course.log.of(state.seat) if not event.silent])
 
-    def act(self, player: Any, state: InfoState) -> int:
+    def act(self, player: Player, state: InfoState) -> int:
         answer = self._course(state).ask_player(player)
         if answer is not True and answer is not False:
             raise IllegalOutput(f"an answer must be True or False, not {type(answer).__name__}")

@@ -10,10 +10,11 @@ from importlib import metadata
 from math import isclose
 from pathlib import Path
 from threading import get_ident
-from typing import Any, Final
+from typing import Final
 
 from dubito.errors import RunStopped, UsageError, one_line, suggestion
 from dubito.files import write_whole
+from dubito.plugins.openspiel.engine_types import TreeGame
 from dubito.plugins.openspiel.policy.tree import MAX_STATES, PolicyTable, Tree, explain_incomplete, is_compiled
 from dubito.plugins.openspiel.policy.values import nash_conv
 
@@ -35,7 +36,7 @@ class Solution:
     note: str | None = None  # what was wrong with the stored file
 
 
-def solve(game: Any, algorithm: str = "cfr+", iterations: int = ITERATIONS, limit: int = MAX_STATES) -> Solution:
+def solve(game: TreeGame, algorithm: str = "cfr+", iterations: int = ITERATIONS, limit: int = MAX_STATES) -> Solution:
     """Return the average table after `iterations` deterministic iterations.
 
     `cfr+` is OpenSpiel's C++ implementation, or ours (`regret.py`) for games written in Python. `linear cfr` is
@@ -52,7 +53,7 @@ def solve(game: Any, algorithm: str = "cfr+", iterations: int = ITERATIONS, limi
 
 
 def solution_in(
-    folder: Path, game: Any, algorithm: str = "cfr+", iterations: int = ITERATIONS, limit: int = MAX_STATES
+    folder: Path, game: TreeGame, algorithm: str = "cfr+", iterations: int = ITERATIONS, limit: int = MAX_STATES
 ) -> Solution:
     """Return the solution stored in the folder, or compute and store it.
 
@@ -85,13 +86,13 @@ def _write_solution(path: Path, text: str) -> None:
         raise RunStopped(f"cannot write {one_line(str(path))}: {error.strerror}") from None
 
 
-def _algorithm(name: str) -> Callable[[Any, Tree, int], PolicyTable]:
+def _algorithm(name: str) -> Callable[[TreeGame, Tree, int], PolicyTable]:
     if not isinstance(name, str) or name not in _ALGORITHMS:
         raise UsageError(f"unknown algorithm {one_line(repr(name), 40)}: {suggestion(str(name), _ALGORITHMS)}")
     return _ALGORITHMS[name]
 
 
-def _cfr_plus(game: Any, tree: Tree, iterations: int) -> PolicyTable:
+def _cfr_plus(game: TreeGame, tree: Tree, iterations: int) -> PolicyTable:
     if not is_compiled(game):
         try:
             from dubito.plugins.openspiel.policy.regret import (
@@ -110,7 +111,7 @@ def _cfr_plus(game: Any, tree: Tree, iterations: int) -> PolicyTable:
     return {state.string: dict(rows[state.string]) for state in tree.states}
 
 
-def _linear_cfr(game: Any, tree: Tree, iterations: int) -> PolicyTable:
+def _linear_cfr(game: TreeGame, tree: Tree, iterations: int) -> PolicyTable:
     from open_spiel.python.algorithms.discounted_cfr import LCFRSolver
 
     solver = LCFRSolver(game)
@@ -121,7 +122,7 @@ def _linear_cfr(game: Any, tree: Tree, iterations: int) -> PolicyTable:
     return {state.string: {a: float(rows[state.string][a]) for a in state.actions} for state in tree.states}
 
 
-_ALGORITHMS: Final[Mapping[str, Callable[[Any, Tree, int], PolicyTable]]] = {
+_ALGORITHMS: Final[Mapping[str, Callable[[TreeGame, Tree, int], PolicyTable]]] = {
     "cfr+": _cfr_plus,
     "linear cfr": _linear_cfr,
 }
@@ -146,7 +147,7 @@ def _to_json(solution: Solution) -> str:
     return json.dumps({**header, "table": rows}, indent=1) + "\n"
 
 
-def _read_solution(path: Path, game: Any, algorithm: str, iterations: int, limit: int) -> Solution | str:
+def _read_solution(path: Path, game: TreeGame, algorithm: str, iterations: int, limit: int) -> Solution | str:
     """Return the stored solution, or what is wrong with the file."""
     try:
         file = json.loads(path.read_text(encoding="utf-8"))

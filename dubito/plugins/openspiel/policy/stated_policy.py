@@ -5,11 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dubito.errors import BotError, IllegalOutput, UsageError, one_line
+from dubito.game import Player
 from dubito.game.table import Entrant
-from dubito.plugins.openspiel.policy.small import SmallGame
+from dubito.plugins.openspiel.policy.small import SmallGame, StatesChances, states_chances
 from dubito.plugins.openspiel.policy.tree import InfoState, Row
 from dubito.store.spend import Spend
 
@@ -40,7 +41,7 @@ def read_bot_policy(
     Each draw uses a new instance with separate streams that has observed what its seat has observed. Raises BotError if
     the bot fails.
     """
-    states_them = callable(getattr(entrant.bot, "chances", None))
+    states_them = states_chances(entrant.bot)
     rows: dict[str, Row] = {}
     for number, state in enumerate(states):
         situation = _Situation(entrant, game, state, number, seed)
@@ -60,7 +61,9 @@ class _Situation:
         """Return the stated probability of every legal action, by number or name."""
         view = self._game.situation(self._state)
         with self._blame("chances"):
-            chances = dict(self._player(self._number).chances(view))
+            player = self._player(self._number)
+            assert isinstance(player, StatesChances)
+            chances = dict(player.chances(view))
             row = {action: float(chances.pop(action, chances.pop(name, 0.0))) for action, name in view.names.items()}
         if chances or not all(0 <= share <= 1 for share in row.values()) or abs(sum(row.values()) - 1) > _MAX_ROUNDING:
             raise self._error("chances must give a probability for each legal action, and sum to 1")
@@ -74,7 +77,7 @@ class _Situation:
         except IllegalOutput as error:
             raise self._error(str(error)) from None
 
-    def _player(self, draw: int) -> Any:
+    def _player(self, draw: int) -> Player:
         return self._game.player(self._entrant, self._state, draw, self._seed)
 
     @contextmanager
@@ -127,7 +130,7 @@ def read_model_policy(
     return StatedPolicy(name, rows, failures, draws, trial.spent)
 
 
-def _row(ids: Mapping[Any, int], answers: "Sequence[TrialAnswer]") -> Row:
+def _row(ids: Mapping[object, int], answers: "Sequence[TrialAnswer]") -> Row:
     """Return the stated or counted probabilities. Missing answers count as uniform."""
     row: defaultdict[int, float] = defaultdict(float)
     for one in answers:

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isclose
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from dubito.errors import UsageError, one_line
+from dubito.plugins.openspiel.engine_types import TreeGame, TreeState
 
 MAX_STATES: Final = 2_000  # maximum number of information states, since a player is asked in each
 MAX_HISTORIES: Final = 300_000  # maximum number of histories; enumerating them takes seconds
@@ -54,7 +55,7 @@ class Tree:
     in depth-first order, starting with the lowest action.
     """
 
-    def __init__(self, game: Any, limit: int = MAX_STATES, histories: int | None = None) -> None:
+    def __init__(self, game: TreeGame, limit: int = MAX_STATES, histories: int | None = None) -> None:
         _check_game(game)
         if histories is None:
             histories = MAX_HISTORIES if is_compiled(game) else _MAX_PYTHON_HISTORIES
@@ -72,7 +73,7 @@ class Tree:
         self.nodes_of: dict[str, list[int]] = {place.state.string: place.nodes for place in places}
         del self._seen
 
-    def _check_size(self, game: Any) -> None:
+    def _check_size(self, game: TreeGame) -> None:
         """Refuse games that are too large, by playing random games instead of failing after half a minute.
 
         The number of information states reached is a lower bound. The number of histories is estimated as the mean
@@ -88,7 +89,7 @@ class Tree:
         if histories > _SAMPLE_GAMES * _CONCLUSIVE_FACTOR * self._histories:
             raise _too_large(self.name, f"{self._histories:,} histories")
 
-    def _try(self, state: Any, draw: Random, met: set[str]) -> float:
+    def _try(self, state: TreeState, draw: Random, met: set[str]) -> float:
         """Play a random game, collect its information states, and return its estimate of the histories."""
         histories, alike, moves = 1.0, 1, 0
         while not state.is_terminal():
@@ -104,7 +105,7 @@ class Tree:
             state.apply_action(draw.choice(actions))
         return histories
 
-    def _enumerate(self, state: Any, history: list[int], before: list[tuple[str, int] | None]) -> int:
+    def _enumerate(self, state: TreeState, history: list[int], before: list[tuple[str, int] | None]) -> int:
         """Enumerate a history and all that follow. Return its index."""
         if len(self.nodes) >= self._histories:
             raise _too_large(self.name, f"{self._histories:,} histories")
@@ -130,7 +131,7 @@ class Tree:
         return number
 
     def _record_info_state(
-        self, state: Any, history: list[int], before: list[tuple[str, int] | None], number: int
+        self, state: TreeState, history: list[int], before: list[tuple[str, int] | None], number: int
     ) -> InfoState:
         """Return the information state of a history. Raises UsageError if the game does not have perfect recall."""
         seat = state.current_player()
@@ -156,11 +157,11 @@ class Tree:
         return known
 
 
-def is_compiled(game: Any) -> bool:
+def is_compiled(game: TreeGame) -> bool:
     return type(game).__module__.startswith("pyspiel")
 
 
-def _check_game(game: Any) -> None:
+def _check_game(game: TreeGame) -> None:
     kind = game.get_type()
     name = kind.short_name
     if kind.dynamics.name != "SEQUENTIAL":

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -90,7 +91,8 @@ def test_moves_with_equal_names_are_distinguished() -> None:
         def action_to_string(self, seat: int, action: int) -> str:
             return " take\n it, "
 
-    assert names_at(Twins(), 0) == {3: "take it #3", 5: "take it #5"}
+    twins: Any = Twins()
+    assert names_at(twins, 0) == {3: "take it #3", 5: "take it #5"}
 
 
 @pytest.mark.parametrize(

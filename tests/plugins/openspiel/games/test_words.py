@@ -93,7 +93,8 @@ class Later:
 
 @pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "liars_dice", "gin_rummy"])
 def test_unknown_parameter_has_no_words(name: str) -> None:
-    assert find_words(Later(load(name))) is None
+    later: Any = Later(load(name))
+    assert find_words(later) is None
 
 
 def describe_seat(state: Any, seat: int) -> str:
