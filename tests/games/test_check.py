@@ -179,18 +179,18 @@ def test_game_of_the_guide_has_no_flaws(shell: Shell) -> None:
             "class KuhnCourse(Kuhn):",
             "importing it raises NameError: name 'Kuhn' is not defined; correct it",
         ),
-        ("most_rows = 5, 3", "most_rows = 4, 3", "in a random game there are 5 steps, but `longest` is 4"),
+        ("longest = 5", "longest = 4", "in a random game there are 5 steps, but `longest` is 4"),
         (
             "(first, second)))",
-            "(first, second)))\n        self.log.add([KindsEvent((), only=2)])",
-            "KindsEvent is only for seat 2, but there are 2",
+            "(first, second)))\n        self.log.add([CardEvent('king', only=2)])",
+            "CardEvent is only for seat 2, but there are 2",
         ),
         (
             'draw("deal", range(3))',
             'Fork("deal", (), lambda: [(0, 0.5), (1, 0.4)])',
             "probabilities that do not sum to 1",
         ),
-        ("(ActEvent)", "(ActEvents)", "a random game raises "),
+        ("KuhnState((first", "KuhnStates((first", "a random game raises "),
     ],
 )
 def test_flaws_of_a_course_are_found(shell: Shell, old: str, new: str, sentence: str) -> None:
@@ -198,8 +198,8 @@ def test_flaws_of_a_course_are_found(shell: Shell, old: str, new: str, sentence:
     file = Path("games/kuhn/training.py")
     text = (
         file.read_text()
-        .replace("import Course,", "import Course, Fork, KindsEvent,")
-        .replace("event, ActEvent)", "event,(ActEvent))")
+        .replace("import Course,", "import Course, Fork,")
+        .replace("GAME, KuhnState", "GAME, CardEvent, KuhnState")
     )
     assert text.count(old) == 1
     file.write_text(text.replace(old, new))

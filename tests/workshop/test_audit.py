@@ -35,16 +35,16 @@ def kuhn(shell: Shell) -> Shell:
     write_kuhn(Path.cwd())
     exchange(
         FACTS,
-        ("import ActEvent", "import CARDS, ActEvent"),
-        ('"legal": [', f'"deck": dict.fromkeys({DEALT}, True),\n            "legal": ['),
+        ("import ACTS, ActEvent", "import ACTS, CARDS, ActEvent"),
+        ('"legal": list', f'"deck": dict.fromkeys({DEALT}, True),\n            "legal": list'),
     )
     order = "tuple(dict.fromkeys([*map(CARDS.__getitem__, cards), *CARDS]))"
     exchange(
         GAME,
         ("@dataclass(frozen=True, slots=True)\nclass CardEvent", "@dataclass(frozen=True)\nclass CardEvent"),
         (
-            "        self.start = [",
-            f"        [object.__setattr__(event, '_deck', {order}) for event in own]\n        self.start = [",
+            "\n\n    @property\n    def seat",
+            f"\n        [object.__setattr__(card, '_deck', {order}) for card in self.start[1:]]\n\n    @property\n    def seat",
         ),
     )
     return shell

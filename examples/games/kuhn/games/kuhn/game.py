@@ -1,6 +1,6 @@
-"""Kuhn poker: three cards, two seats, a chip each in the pot, and one more to bet (Kuhn, 1950)."""
+"""Kuhn poker: three cards, two seats, one chip each in the pot, and one more to bet (Kuhn, 1950)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -13,17 +13,18 @@ if TYPE_CHECKING:
     from games.kuhn.words import KuhnWords
 
 CARDS = ("jack", "queen", "king")
+ACTS = ("pass", "bet")
 ENDS = {("pass", "pass"), ("pass", "bet", "pass"), ("pass", "bet", "bet"), ("bet", "pass"), ("bet", "bet")}
 
 
 @dataclass(frozen=True, slots=True)
 class DealEvent(GameEvent):
-    """Both seats hold a card; seat 0 begins."""
+    """Both seats hold a card. Seat 0 begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class CardEvent(GameEvent):
-    """The card that a seat was dealt. It is only for logs, since bots look at their card."""
+    """A seat's card. Bots do not need this event, because they hold the card."""
 
     silent = True
 
@@ -33,33 +34,31 @@ class CardEvent(GameEvent):
 
 @dataclass(frozen=True, slots=True)
 class ActEvent(GameEvent):
-    """What a seat did, for everybody to see."""
+    """A pass or a bet, which both seats see."""
 
     seat: int
     act: str
 
 
 class KuhnView(View):
-    """What the seat to move sees beside its card."""
+    """What the seat to move sees, apart from its card."""
 
     node = "act"
 
-    def __init__(self, acts: Sequence[str]) -> None:
+    def __init__(self, acts: list[str]) -> None:
         self.acts = tuple(acts)
 
-    def legal(self) -> Sequence[str]:
-        """Both acts are open to everybody whose turn it is."""
-        return ("pass", "bet")
+    def legal(self) -> tuple[str, ...]:
+        return ACTS
 
 
 class KuhnState:
-    """One game between two acts."""
+    """A game between two acts."""
 
-    def __init__(self, cards: Sequence[int]) -> None:
-        self.dealt = tuple(cards)  # a card for each seat: 0 the jack, 2 the king
+    def __init__(self, cards: Iterable[int]) -> None:
+        self.dealt = tuple(cards)  # the card of each seat, as its place in `CARDS`
         self.acts: list[str] = []
-        own = [CardEvent(CARDS[card], only=seat) for seat, card in enumerate(cards)]
-        self.start = [DealEvent(), *own]
+        self.start = [DealEvent(), *(CardEvent(CARDS[card], only=seat) for seat, card in enumerate(self.dealt))]
 
     @property
     def seat(self) -> int:
@@ -76,13 +75,11 @@ class KuhnState:
     def view(self) -> KuhnView:
         return KuhnView(self.acts)
 
-    def cards(self, seat: int, streams: object) -> str:
+    def cards(self, seat: int, streams: object = None) -> str:
         return CARDS[self.dealt[seat]]
 
-    def apply(self, output: Any, announce: bool = True) -> list[GameEvent]:
-        if self.over:
-            raise IllegalOutput("the game is over")
-        if why := self.view().why_illegal(output):
+    def apply(self, output: Any, announce: int = 1) -> list[GameEvent]:
+        if why := "the game is over" if self.over else self.view().why_illegal(output):
             raise IllegalOutput(why)
         event = ActEvent(self.seat, output)
         self.acts.append(output)
@@ -92,23 +89,19 @@ class KuhnState:
         return output
 
     def ending(self) -> Ending:
-        """Marks are chips won or lost, plus 2."""
+        """Return the results. A seat's mark is the chips that it won or lost, plus 2."""
         last = self.acts[-2:]
-        if last == ["bet", "pass"]:  # whoever passed a bet has folded
-            winner, chips = len(self.acts) % 2, 1
-        else:
-            winner, chips = int(self.dealt[1] > self.dealt[0]), 2 if last == ["bet", "bet"] else 1
+        winner = self.seat if last == ["bet", "pass"] else int(self.dealt[1] > self.dealt[0])
+        chips = 2 if last == ["bet", "bet"] else 1
         marks = [2 + chips if seat == winner else 2 - chips for seat in (0, 1)]
         return Ending(False, (len(self.acts),), marks, [(self.acts[seat::2].count("bet"),) for seat in (0, 1)])
 
 
-class KuhnBot(Player):
-    """The base of bots: one method to write."""
-
-    cards: str
+class KuhnBot(Player[str]):
+    """The base class of bots. `self.cards` is the bot's card."""
 
     def act(self, view: KuhnView) -> str:
-        """`pass` or `bet`; `self.cards` is the own card, `view.acts` what was done so far."""
+        """Return `pass` or `bet`. `view.acts` lists the acts so far."""
         raise NotImplementedError
 
     def play(self, view: KuhnView) -> str:
@@ -116,8 +109,6 @@ class KuhnBot(Player):
 
 
 class KuhnGame(Game[NoRules, KuhnState, GameEvent]):
-    """There are no rules to vary."""
-
     name = "kuhn"
     summary = "Kuhn poker: three cards, two seats, one bet"
     seats = (2, 2)
@@ -125,7 +116,7 @@ class KuhnGame(Game[NoRules, KuhnState, GameEvent]):
     base = KuhnBot
     fallback = "Coin"
     events = (DealEvent, CardEvent, ActEvent)
-    nodes = (Node("act", "act", Choice(("pass", "bet"))),)
+    nodes = (Node("act", "act", Choice(ACTS)),)
     results = Results(
         buckets=("won_two", "won_one", "lost_one", "lost_two"),
         endings=("won two", "won one", "lost one", "lost two"),

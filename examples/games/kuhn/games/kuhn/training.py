@@ -1,13 +1,11 @@
 """Kuhn poker for OpenSpiel and PettingZoo."""
 
 from dubito.plugins.openspiel.course import Course, Feature, Stage, draw, hand_feature, node_feature
-from games.kuhn.game import CARDS, GAME, KuhnState
-
-ACTS = ("pass", "bet")
+from games.kuhn.game import ACTS, CARDS, GAME, KuhnState
 
 
 class KuhnCourse(Course):
-    """Actions 0 and 1 are pass and bet; all chance is the deal."""
+    """Actions 0 and 1 are pass and bet. The deal is the only chance."""
 
     game, zero_sum = GAME, True
     kinds = drawn = CARDS
@@ -17,8 +15,8 @@ class KuhnCourse(Course):
         hand_feature(CARDS),
         Feature("bets", 1, lambda course, seat: [course.engine.acts[seat::2].count("bet")], around=True),
     )
-    longest, most_rows = 5, 7  # two cards and three acts; the deal, the card, three acts and two own answers
-    width = 3
+    longest = 5  # two cards and three acts
+    most_rows, width = 7, 3  # the deal, the card, three acts and two answers of the seat
 
     def deal(self) -> Stage:
         first = yield draw("deal", range(3))
