@@ -1,6 +1,6 @@
-"""A run whose chunks MPI plays: `mpiexec -n 17 python -m mpi4py.futures examples/clusters/mpi.py CONFIG FOLDER`.
+"""Play a run with MPI: `mpiexec -n 17 python -m mpi4py.futures examples/clusters/mpi.py CONFIG FOLDER`.
 
-One process leads and 16 play. Any other `concurrent.futures` executor goes in the same place.
+One process coordinates and 16 play. You can use any other `concurrent.futures` executor instead.
 """
 
 import sys
@@ -18,7 +18,7 @@ from dubito.game.find import find_bots
 
 
 def run(config: Path, folder: Path, executor: Executor, capacity: Callable[[], int]) -> str:
-    """Play a config of hand-written bots into a folder with these workers; the results digest."""
+    """Play a config of hand-written bots with these workers, and return the results digest."""
     here = Path.cwd()
     checked = parse_config(read_config(config), str(config))
     registry = find_bots(here, checked.game)

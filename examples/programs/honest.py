@@ -7,7 +7,7 @@ import json
 import sys
 
 
-def answer(node: str, facts: dict) -> bool:
+def answer(node: str, facts: dict[str, bool]) -> bool:
     if node == "C":  # doubt the last play?
         return facts["prev_about_to_win"]
     return node in ("B", "E")  # play as many cards as possible; A and D: bluff?

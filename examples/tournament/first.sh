@@ -1,5 +1,5 @@
 #!/bin/sh
-# Plays the first of its legal actions.
+# Play the first legal action.
 read -r game
 read -r seat
 while read -r observation legal; do

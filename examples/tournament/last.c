@@ -8,7 +8,7 @@ int main(void) {
     size_t size = 0;
     if (getline(&line, &size, stdin) < 0 || getline(&line, &size, stdin) < 0) return 1; /* the game, the seat */
     while (getline(&line, &size, stdin) > 0 && strncmp(line, "end of game", 11) != 0)
-        if ((space = strrchr(line, ' ')) != NULL) { /* behind the observation stand the actions */
+        if ((space = strrchr(line, ' ')) != NULL) { /* actions follow the observation */
             fputs(space + 1, stdout);               /* with its newline */
             fflush(stdout);
         }

@@ -1,4 +1,4 @@
-"""Matching pennies: two seats choose a side; if the sides are the same, seat 0 wins."""
+"""Matching pennies: each of two seats chooses a side. If the sides are the same, seat 0 wins."""
 
 from dataclasses import dataclass
 from random import Random
@@ -13,7 +13,7 @@ SIDES = ("heads", "tails")
 
 @dataclass(frozen=True)
 class Start(GameEvent):
-    """The game begins. Nobody sees a side before the end."""
+    """The game begins. The sides stay hidden until the end."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class State:
     def cards(self, seat: int, streams: Any) -> None:
         return None
 
-    def apply(self, output: Any, announce: bool = True) -> list[GameEvent]:
+    def apply(self, output: Any, announce: int = 1) -> list[GameEvent]:
         if self.over or (why := View().why_illegal(output)):
             raise IllegalOutput("the game is over" if self.over else str(why))
         self.sides.append(output)
@@ -65,7 +65,7 @@ class State:
 
 class PenniesGame(Game[NoRules, State, GameEvent]):
     name = "pennies"
-    summary = "Matching pennies: the same side twice, and seat 0 wins"
+    summary = "Matching pennies: if both sides are the same, seat 0 wins"
     seats = (2, 2)
     lineup = "ordered_pairs"
     fallback = "Heads"

@@ -1,17 +1,16 @@
-"""What prompts may tell a model about Outsider: messages are plain texts, which a prompt writes with `| quoted`."""
+"""The facts for prompts about Outsider. Messages are plain text; prompts show them with `| quoted`."""
 
 from typing import Any
-
-from games.outsider.game import SEATS, TOPICS, DealEvent, HintEvent, WordEvent
 
 from dubito.files import NoRules
 from dubito.game import Facts
 from dubito.game.log import Position, SeatLog
+from games.outsider.game import SEATS, TOPICS, DealEvent, HintEvent, WordEvent
 
 RULES = (
-    "All seats but one, the outsider, know a secret word of the topic. In turn each says one sentence about it, in "
-    "which no word of the topic may stand. Then all vote at once for a seat that is not their own. If the outsider "
-    "gets more votes than anybody else, all others win; if not, the outsider wins alone."
+    "All seats except the outsider know a secret word of the topic. In turn, each says one sentence about it, which "
+    "must not contain any word of the topic. Then all vote at the same time for another seat. If the outsider gets "
+    "more votes than any other seat, all other seats win; if not, the outsider wins alone."
 )
 
 
@@ -34,7 +33,7 @@ class OutsiderFacts(Facts):
         return frozenset({"rules", "seat", "topic", "word", "words", "others"})
 
     def example_position(self, node: str) -> Position[NoRules]:
-        """Seat 2 is to speak, or seat 0 to vote."""
+        """Return a position in which seat 2 says a sentence, or seat 0 votes."""
         if node == "hint":
             hints = [HintEvent(0, "You see it at night."), HintEvent(1, 'It "flies".')]
             return _position(node, 2, "bat", hints)

@@ -1,4 +1,4 @@
-"""What the house answers at Outsider: it says of the word how many letters it has, and suspects who said the least."""
+"""A fake model for Outsider. It says how many letters the word has, and votes for the seat that said the least."""
 
 import json
 import re

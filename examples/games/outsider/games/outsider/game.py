@@ -1,4 +1,4 @@
-"""Outsider: all seats but one know the word. Each says a sentence about it, and all vote for whom they suspect."""
+"""Outsider: all seats but one know a word. Each says a sentence about it, and votes for a seat that it suspects."""
 
 import re
 from collections import Counter
@@ -44,7 +44,7 @@ class DealEvent(GameEvent):
 
 @dataclass(frozen=True, slots=True)
 class WordEvent(GameEvent):
-    """What a seat was told: the word, or None for the outsider. It is only for logs, since bots look at their word."""
+    """The word that a seat knows, or None for the outsider. Bots do not need this event, because they hold the word."""
 
     silent = True
 
@@ -60,7 +60,7 @@ class HintEvent(GameEvent):
 
 @dataclass(frozen=True, slots=True)
 class EndEvent(GameEvent):
-    """The votes, by seat, and all that was hidden."""
+    """The votes by seat, the outsider and the word."""
 
     votes: tuple[int, ...]
     outsider: int
@@ -68,7 +68,7 @@ class EndEvent(GameEvent):
 
 
 class OutsiderView(View):
-    """What the seat to move sees beside its own word."""
+    """What the seat to move sees, apart from its word."""
 
     def __init__(self, state: "State") -> None:
         self.node = "hint" if len(state.said) < state.seats else "vote"
@@ -77,7 +77,7 @@ class OutsiderView(View):
         self.others = [SEATS[seat] for seat in range(state.seats) if seat != state.seat]
 
     def legal(self) -> list[str] | None:
-        """A vote for another seat; what can be said is no list."""
+        """Return the seats that can be voted for. Sentences cannot be listed."""
         return self.others if self.node == "vote" else None
 
     def why_illegal(self, output: object) -> str | None:
@@ -86,17 +86,18 @@ class OutsiderView(View):
         if why := HINT.why_not(output):
             return why
         named = next((word for word in self.words if re.search(rf"\b{word}s?\b", str(output).casefold())), None)
-        return f"no word of the topic may be said: {named}" if named else None
+        return f"a sentence must not contain a word of the topic: {named}" if named else None
 
 
 class State:
-    """A game between two moves: a sentence from each seat, then the votes, which are told together."""
+    """A game between two moves. Each seat says a sentence, then votes. All votes are shown together."""
 
     def __init__(self, seats: int, chance: Random) -> None:
         self.topic = chance.choice([*TOPICS])
         self.word, self.outsider = chance.choice(TOPICS[self.topic]), chance.randrange(seats)
-        self.seats, self.turns_played, self.start = seats, 0, [DealEvent(self.topic, seats)]
-        self.start += [WordEvent(self.cards(seat, None), only=seat) for seat in range(seats)]
+        self.seats, self.turns_played = seats, 0
+        words = [WordEvent(self.cards(seat), only=seat) for seat in range(seats)]
+        self.start = [DealEvent(self.topic, seats), *words]
         self.said: list[str] = []
         self.votes: list[int] = []
 
@@ -111,11 +112,11 @@ class State:
     def view(self) -> OutsiderView:
         return OutsiderView(self)
 
-    def cards(self, seat: int, streams: object) -> str | None:
-        """The word; None for the outsider."""
+    def cards(self, seat: int, streams: object = None) -> str | None:
+        """Return the seat's word, or None for the outsider."""
         return None if seat == self.outsider else self.word
 
-    def apply(self, output: Any, announce: bool = True) -> list[GameEvent]:
+    def apply(self, output: Any, announce: int = 1) -> list[GameEvent]:
         if self.over:
             raise IllegalOutput("the game is over")
         if why := (view := self.view()).why_illegal(output):
@@ -134,12 +135,14 @@ class State:
         (most, votes), (_, fewer) = [*Counter(self.votes).most_common(2), (-1, 0)][:2]
         found = most == self.outsider and votes > fewer
         marks = [int((seat == self.outsider) != found) for seat in range(self.seats)]
-        counts = [(self.votes.count(seat), int(seat == self.outsider)) for seat in range(self.seats)]
+        counts: list[tuple[int, ...]] = [
+            (self.votes.count(seat), int(seat == self.outsider)) for seat in range(self.seats)
+        ]
         return Ending(False, (self.turns_played,), marks, counts)
 
 
 class OutsiderBot(Player):
-    """The base of bots: `self.cards` is the word, or None for the outsider."""
+    """The base class of bots. `self.cards` is the word, or None for the outsider."""
 
     cards: str | None
 
@@ -155,7 +158,7 @@ class OutsiderBot(Player):
 
 class OutsiderGame(Game[NoRules, State, GameEvent]):
     name = "outsider"
-    summary = "Outsider: a sentence each about a word that one of you does not know, and a vote"
+    summary = "Outsider: each says a sentence about a word that one of you does not know, then all vote"
     seats = (3, 6)
     base = OutsiderBot
     fallback = "Mumbler"

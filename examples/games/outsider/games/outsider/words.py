@@ -1,13 +1,13 @@
-"""Outsider in words for people; what is said is quoted, so that nobody can speak in another's name."""
+"""Outsider in words for people. Messages are quoted, so that a player cannot imitate another one."""
 
+from collections.abc import Sequence
 from typing import Any
-
-from games.outsider.facts import RULES
-from games.outsider.game import SEATS, DealEvent, EndEvent, HintEvent, State
 
 from dubito.game.reader import Reader
 from dubito.game.speech import quoted
 from dubito.game.words import Line, Panel, Teller, Words
+from games.outsider.facts import RULES
+from games.outsider.game import SEATS, DealEvent, EndEvent, HintEvent, State
 
 
 def sentence(event: Any, reader: Reader) -> str:
@@ -17,7 +17,7 @@ def sentence(event: Any, reader: Reader) -> str:
         votes = ", ".join(f"{reader.name(seat)} for {reader.name(vote)}" for seat, vote in enumerate(event.votes))
         return f"The votes: {votes}. The word is {event.word}, and {reader.does(event.outsider, 'is')} the outsider."
     if isinstance(event, DealEvent):
-        return f"The topic is {event.topic}. All seats but one are told the word."
+        return f"The topic is {event.topic}. All seats but one know the word."
     return ""
 
 
@@ -25,9 +25,9 @@ class OutsiderTeller(Teller):
     def describe_hand(self, seat: int) -> str:
         return self.state.cards(seat, None) or "nothing: the outsider"
 
-    def describe_move(self, seat: int, output: str, events: list[Any]) -> list[Line]:
+    def describe_move(self, seat: int, output: str, events: Sequence[Any]) -> list[Line]:
         told = [Line(sentence(event, self.reader)) for event in events]
-        if self.state.votes:  # nobody is told for whom, until all have voted
+        if self.state.votes:  # the vote stays hidden until all have voted
             votes = self.reader.starts(seat, "votes")
             told.insert(0, Line(f"{votes}.", f"{votes} for {self.reader.name(SEATS.index(output))}."))
         return told
@@ -39,13 +39,13 @@ class OutsiderTeller(Teller):
     def ending(self) -> list[str]:
         outsider, reader = self.state.outsider, self.reader
         if self.state.ending().marks[outsider]:
-            return [f"{reader.starts(outsider, 'wins')}, not found."]
-        return [f"{reader.starts(outsider, 'is')} found: all others win."]
+            return [f"{reader.starts(outsider, 'wins')} undetected."]
+        return [f"{reader.starts(outsider, 'is')} detected: all others win."]
 
 
 class OutsiderWords(Words):
     BOTS = ("Listener", "Echo", "Mumbler")
-    QUESTIONS = {"hint": "What do you say of the word?", "vote": "Who is the outsider?"}
+    QUESTIONS = {"hint": "What do you say about the word?", "vote": "Which seat is the outsider?"}
 
     def teller(self, state: State, reader: Reader) -> Teller:
         return OutsiderTeller(self, state, reader)

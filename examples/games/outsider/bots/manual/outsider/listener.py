@@ -25,14 +25,14 @@ KNOWN = {
 
 
 class Listener(OutsiderBot):
-    """Says what goes with the word, and suspects whoever did not."""
+    """Says something related to the word, and suspects seats that did not."""
 
     def hint(self, view: OutsiderView) -> str:
-        """As the outsider, something that fits another word of the topic."""
+        """Return a related word. The outsider guesses a word of the topic."""
         return f"I think of this: {KNOWN[self.cards or self.rng.choice(view.words)]}."
 
     def vote(self, view: OutsiderView) -> str:
-        """The outsider votes by lot."""
+        """Vote for a seat whose sentence does not fit the word. The outsider votes at random."""
         fits = KNOWN.get(self.cards or "", "")
         odd = [seat for seat in view.others if fits not in view.said[int(seat[5:])]]
         return self.rng.choice(odd or view.others)
