@@ -116,9 +116,12 @@ class Scan:
         """Return how much a player's last headline rate varies with the neighbour on one side."""
         seats = [self._sum_beside(player, side, other) for other in range(players)]
         key = self.results.headline[-1]
-        values = self.results.measure(key).values
+        rated = self.results.measure(key)
         effect = design_effect(self._sample(_SIDES[side], player, other, key) for other in range(players))
-        won = [sum(value * count for value, count in zip(values, buckets, strict=True)) for buckets in seats]
+        won = [
+            sum(value * count for value, count in zip(rated.values, buckets, strict=True)) / rated.scale
+            for buckets in seats
+        ]
         return variation(won, [sum(buckets) for buckets in seats], effect)
 
     def _sum_beside(self, player: int, side: int, other: int) -> list[int]:

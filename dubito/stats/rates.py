@@ -199,7 +199,7 @@ class Variation:
     beyond: Rate  # estimate without chance; its interval starts at 0 if chance alone can explain the observed value
 
 
-def variation(good: Sequence[int], seats: Sequence[int], effect: float = 1.0) -> Variation:
+def variation(good: Sequence[float], seats: Sequence[int], effect: float = 1.0) -> Variation:
     """Estimate how much the rates good / seats vary. Groups without seats are left out.
 
     The mean rate includes two additional seats of each kind (Agresti and Coull, 1998), so that it is never 0 or 1.
@@ -246,7 +246,7 @@ class _VariationModel:
         return (math.cbrt(q / mean) - 1 + h) / math.sqrt(h)
 
 
-def _outlier_variance(groups: Sequence[tuple[int, int]], shares: Sequence[float]) -> float:
+def _outlier_variance(groups: Sequence[tuple[float, int]], shares: Sequence[float]) -> float:
     """Return the mean v_k of observed rates, weighted by (r_k - mean r)^2, adding half a win and half a loss."""
     rates = [(won + 0.5) / (sat + 1) for won, sat in groups]
     mean = sum(rates) / len(rates)

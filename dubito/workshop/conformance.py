@@ -565,7 +565,7 @@ def _check_runs(subject: Subject) -> Iterator[Flaw]:
         words_of_run = ("run", "--game", name, "--games", "12", "--no-report", "--json")
         results = [_run_command(subject, seed, *words_of_run, "--output", folder + seed) for seed in "12"]
         if failed := next((each for each in results if each.returncode), None):
-            yield Flaw(subject.main, f"`dubito run` fails: {one_line(failed.stderr)}")
+            yield Flaw(subject.main, f"`dubito run` fails: {_last_line(failed.stderr)}")
         elif len({json.loads(each.stdout)["results_digest"] for each in results}) > 1:
             yield Flaw(
                 subject.main,
@@ -578,8 +578,13 @@ def _check_runs(subject: Subject) -> Iterator[Flaw]:
             for words in (("run", *flags, "--output", f"{folder}/models"), ("replay", f"{folder}/models")):
                 if (each := _run_command(subject, "1", *words)).returncode:
                     file = f"prompts/{subject.game.folder}"
-                    yield Flaw(file, f"`dubito {words[0]}` with {models} fails: {one_line(each.stderr)}")
+                    yield Flaw(file, f"`dubito {words[0]}` with {models} fails: {_last_line(each.stderr)}")
                     return
+
+
+def _last_line(errors: str) -> str:
+    """Return the last line, which is the error after progress or a traceback."""
+    return one_line(errors.strip().rpartition("\n")[2])
 
 
 def _run_command(subject: Subject, seed: str, *words: str) -> "subprocess.CompletedProcess[str]":
