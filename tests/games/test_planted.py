@@ -16,6 +16,7 @@ FOLDERS = {
     "stacks": REPO / "tests" / "games" / "stacks",
     "cups": REPO / "tests" / "games" / "cups",
     "kuhn": REPO / "examples" / "games" / "kuhn",
+    "tricks": REPO / "examples" / "games" / "tricks",
     "outsider": REPO / "examples" / "games" / "outsider",
 }
 
