@@ -23,9 +23,9 @@ from typing import Any, ClassVar, Final, Self, cast
 from dubito.errors import UsageError
 from dubito.game import Player
 from dubito.game.events import EVERYTHING, AnswerEvent
-from dubito.game.log import Log, Position
+from dubito.game.log import AnswerNotes, Log, Position
 from dubito.game.streams import SeatStreams
-from dubito.games.dubito.bot import NODES, FiveNodes, Listener, five_questions
+from dubito.games.dubito.bot import NODES, FiveNodes, five_questions
 from dubito.games.dubito.cards import JOKER, MAX_PLAY, NUMBERS, Hand, HandView, TurnData, TurnOutput
 from dubito.games.dubito.engine import Rules, State, check_players, deal_hands, why_illegal
 from dubito.games.dubito.events import (
@@ -180,16 +180,6 @@ class _Hand(HandView):
         while len(picked) < n:
             picked.append(self._walker.next(Fork("card", (), partial(drawing.outcomes, tuple(picked)))))
         return picked
-
-
-class _AnswerRecorder(Listener):
-    """Collects the answers of a turn."""
-
-    def __init__(self) -> None:
-        self.answers: list[int] = []
-
-    def note_answer(self, node: str, answer: bool) -> None:
-        self.answers.append(int(answer))
 
 
 _SCALES: Final = (18, 50, 50, 20, 10, 10)  # scales of a seat's six counters
@@ -349,16 +339,16 @@ class DubitoCourse(QuestionCourse):
 
     def steps(self, player: Player) -> list[int]:
         """Return the bot's answers to the questions. The bot's own draws are dropped, because chance draws here."""
-        recorder = _AnswerRecorder()
+        log = Log()
         if isinstance(player, FiveNodes):
-            player.listeners = (recorder,)
+            player.listeners = (AnswerNotes(log, self.player),)
             player.play(self.engine.turn_data())
-        if not recorder.answers:
+        if not log.events:
             raise UsageError(
                 f"{type(player).__name__} does not answer the nodes A-E, but plays cards of its choice: load "
                 "dubito(moves=cards), or seat a bot that derives from bots.base.BotBase"
             )
-        return recorder.answers
+        return [int(event.answer) for event in log.events if isinstance(event, AnswerEvent)]
 
     def words(self, player: int, action: int) -> str:
         return f"{self.node} {'yes' if action else 'no'}" if player != CHANCE else super().words(player, action)
