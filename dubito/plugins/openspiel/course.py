@@ -63,21 +63,22 @@ def one_hot(value: int, size: int) -> list[float]:
 _FIELDS: Final = dict[type[GameEvent], tuple[str, Sequence[str]]]()
 
 
-def _fields(event: GameEvent) -> tuple[str, Sequence[str]]:
-    """Return the kind of an event in words, and the names of the fields that its seats see."""
+def _read_fields(event: GameEvent) -> tuple[str, dict[str, object]]:
+    """Return the kind of an event in words, and the fields that its seats see."""
     kind = type(event)
     if kind not in _FIELDS:
         name = re.sub(r"(?<!^)(?=[A-Z])", " ", kind.__name__.removesuffix("Event")).lower()
         _FIELDS[kind] = name, [name for name in inspect.signature(kind).parameters if name != "only"]
-    return _FIELDS[kind]
+    name, names = _FIELDS[kind]
+    return name, {field: getattr(event, field) for field in names}
 
 
 def describe_event(event: GameEvent) -> str:
     """Describe an event by its fields."""
     if isinstance(event, AnswerEvent):
         return f"{event.node} {_describe_value(event.answer)}"
-    name, names = _fields(event)
-    described = ", ".join(f"{field} {_describe_value(getattr(event, field))}" for field in names)
+    name, fields = _read_fields(event)
+    described = ", ".join(f"{field} {_describe_value(value)}" for field, value in fields.items())
     return f"{name}: {described}" if described else name
 
 
@@ -114,7 +115,7 @@ class EventRows:
         self._codes = {value: code for code, value in enumerate(hashable, 1)}
 
     def see(self, event: GameEvent) -> None:
-        numbers = [number for field in _fields(event)[1] for number in self._encode(getattr(event, field))]
+        numbers = [number for value in _read_fields(event)[1].values() for number in self._encode(value)]
         kind, columns = float(self._kinds[type(event)]), self._width - 1
         for start in range(0, max(len(numbers), 1), columns):
             row = numbers[start : start + columns]
