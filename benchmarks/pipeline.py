@@ -25,7 +25,7 @@ from speed import time_call
 from dubito.experiment.call_options import PATIENCE
 from dubito.game.log import Position
 from dubito.games.dubito.engine import Rules
-from dubito.games.dubito.facts import facts, sample_table
+from dubito.games.dubito.facts import DubitoFacts, sample_table
 from dubito.games.dubito.game import GAME
 from dubito.llm.answers import read_answer
 from dubito.llm.cache import ReplyCache
@@ -76,7 +76,7 @@ class Seats:
         if len(position.log) < length:  # another game
             texts = SeatTexts()
         self._kept[seat] = len(position.log), texts
-        return self._prompt.fill(facts(position), texts)
+        return self._prompt.fill(DubitoFacts().facts(position), texts)
 
 
 def asks(prompt: Prompt, of: Sequence[Position], game: int) -> list[Attempt]:

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, is_dataclass
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
+from types import FunctionType, TracebackType
 from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel
@@ -110,7 +110,7 @@ class PlayedGame:
         self.deal: int = row["deal"]
         # By seat: the player, its result such as hard_wins, and its measures.
         self.players: list[str] = row["players"]
-        self.results = [str(getattr(bucket, "value", bucket)) for bucket in row["buckets"]]
+        self.results = [str(bucket) for bucket in row["buckets"]]
         self.measures: list[dict[str, float | None]] = json.loads(row["measures"])
         # Whether it was stopped at the maximum number of turns.
         self.is_capped: bool = row["capped"]
@@ -334,7 +334,7 @@ def _refuse_code(value: Any, where: str = "") -> None:
         for key, entry in entries:
             _refuse_code(entry, f"{where}.{key}" if where else str(key))
     elif callable(value) or isinstance(value, Player):
-        name = getattr(value, "__name__", type(value).__name__)
+        name = value.__name__ if isinstance(value, type | FunctionType) else type(value).__name__
         raise UsageError(
             f"set the name of a bot, game or prompt, not the Python object {one_line(name, 60)}",
             where=where,

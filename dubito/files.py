@@ -168,7 +168,8 @@ class _StrictLoader(yaml.SafeLoader):
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         event, before = self.peek_event(), self._values  # type: ignore[no-untyped-call]
-        anchor, is_alias = getattr(event, "anchor", None), isinstance(event, yaml.AliasEvent)
+        is_alias = isinstance(event, yaml.AliasEvent)
+        anchor = event.anchor if isinstance(event, yaml.NodeEvent) else None
         if is_alias and anchor in self.anchors and anchor not in self._sizes:
             problem = f"`*{one_line(str(anchor), 60)}` refers to a part that contains it"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)

@@ -60,7 +60,7 @@ def listen(host: str, port: int | None) -> socket.socket:
 
 
 def _reason(error: Exception) -> str:
-    return (getattr(error, "strerror", None) or str(error)).lower()
+    return ((isinstance(error, OSError) and error.strerror) or str(error)).lower()
 
 
 def plain_http(app: ASGIApp, **more: Any) -> uvicorn.Config:

@@ -202,8 +202,9 @@ def _open_streams() -> None:
 
     A closed stream (`>&-`) is reopened on the null device. Otherwise the next file opened would get its number.
     """
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:
+    streams = {"stdin": sys.stdin, "stdout": sys.stdout, "stderr": sys.stderr}
+    for number, (name, opened) in enumerate(streams.items()):
+        if opened is None:
             with suppress(OSError):
                 os.dup2(os.open(os.devnull, os.O_RDWR), number)
             setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8"))  # noqa: SIM115, stays open
@@ -228,7 +229,7 @@ def _signals_as_ctrl_c() -> Iterator[None]:
             raise StopSignal(number)
         handler(number, frame)
 
-    signals = [signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    signals = [each for each in signal.Signals if each.name in ("SIGTERM", "SIGHUP")]
     # Only the main thread may set signal handlers.
     if threading.current_thread() is not threading.main_thread():
         signals = []

@@ -56,8 +56,8 @@ def open_opponents(
     # An unusable answer must not end a person's game.
     calls = replace(calls, patience=min(calls.patience, _MAX_PATIENCE_SECONDS), on_unusable="fallback")
     together = check_models(build_company(checked, registry, names), registry, calls)
-    in_force = rules_of_config(checked, registry.game)
-    settled = {rule: getattr(in_force, rule) for rule in checked.rules}
+    in_force = rules_of_config(checked, registry.game).model_dump()
+    settled = {rule: in_force[rule] for rule in checked.rules}
     if not recorded_specs(together, registry):
         yield Opponents(together, registry, settled=settled)
         return

@@ -37,7 +37,7 @@ def print_document(document: "Document") -> None:
 def can_encode(text: str) -> bool:
     """Return whether standard output can encode these characters."""
     try:
-        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+        text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:
         return False
     return True

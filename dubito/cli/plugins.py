@@ -1,5 +1,7 @@
 """`dubito plugins`: list the plugins."""
 
+from types import ModuleType
+
 import click
 
 from dubito.cli.output import note, table
@@ -15,7 +17,8 @@ def plugins() -> None:
     shipped = {folder.name for folder in plugin_folders()}
     rows = []
     for name, plugin in sorted(manager().list_name_plugin()):
-        origin = "Dubito" if name in shipped else f"an installed package ({getattr(plugin, '__name__', plugin)})"
+        module = plugin.__name__ if isinstance(plugin, ModuleType | type) else plugin
+        origin = "Dubito" if name in shipped else f"an installed package ({module})"
         rows.append([name, ", ".join(_additions(plugin)), origin])
     table(f"{len(rows)} plugins", ["plugin", "adds", "origin"], rows)
     for fault in faults:

@@ -1,7 +1,7 @@
 """`dubito seat`: let an agent play over HTTP or MCP. `dubito/web/agent.py` has the API."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -119,9 +119,8 @@ def _serve_seats(
     games, host = experiment.games // len(experiment.contenders), address[0]
     agents = [spec for spec in experiment.contenders if kind_of_player(spec) == "agent"]
     tokens = [None] * len(agents) if token_file is None else load_tokens(token_file, len(agents))
-    brief: Set[str] | None = getattr(game.facts, "BRIEF", None)
     seats = {
-        spec.name: AgentSeat(spec.name, games, spec.settings["deadline"], token, brief)
+        spec.name: AgentSeat(spec.name, games, spec.settings["deadline"], token, game.facts.BRIEF)
         for spec, token in zip(agents, tokens, strict=True)
     }
     with serve.listen(*address) as listener:

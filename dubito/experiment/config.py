@@ -150,7 +150,7 @@ class Config(CheckedModel):
 
     @property
     def server(self) -> dict[str, Any]:
-        return {key: value for key in SHORT_FORM_SETTINGS if (value := getattr(self, key)) is not None}
+        return self.model_dump(include={*SHORT_FORM_SETTINGS}, exclude_none=True)
 
     @property
     def sources(self) -> SettingSources:

@@ -6,7 +6,7 @@ For model players, the checks cover prompts, keys, prices and fallbacks.
 import inspect
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, Final, cast
@@ -86,15 +86,9 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Ex
     return _check_games(experiment, config)
 
 
-def rules_incompatibility(rules: Any, cls: type[Player]) -> str | None:
-    """Return why a bot of this class cannot play by these rules, or None if it can."""
-    check: Callable[[Any], str | None] | None = getattr(cls, "rules_incompatibility", None)
-    return check(rules) if check else None
-
-
 def _check_bots(experiment: Experiment, config: Config, registry: Registry, rules: BaseModel) -> None:
     for spec in experiment.players:
-        if problem := rules_incompatibility(rules, registry.find(spec.bot).cls):
+        if problem := registry.find(spec.bot).cls.rules_incompatibility(rules):
             raise UsageError(f"{one_line(spec.name)} {problem}")
     if config.bot_deadline is not None and recorded_specs(experiment, registry):
         raise UsageError(

@@ -7,7 +7,7 @@ import re
 import shutil
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -102,12 +102,12 @@ def _format_budget_flag(run: Run, more: Caps) -> str:
     """Return the `--budget` of the whole run that allows this shard to spend `more`."""
     wholes = {}
     for name in ("usd", "calls", "tokens"):
-        if (cap := getattr(more, name)) is not None:
+        if (cap := asdict(more)[name]) is not None:
             step = PICO // 10**6 if name == "usd" else 1
-            limit = cap + getattr(run.spent, name)
+            limit = cap + asdict(run.spent)[name]
             whole = limit * shard_of(run).games // run.planned.games // step * step
             # Shares are rounded up.
-            while getattr(caps_of_shard(Caps(**{name: whole}), run.planned), name) > limit:
+            while asdict(caps_of_shard(Caps(**{name: whole}), run.planned))[name] > limit:
                 whole -= step
             wholes[name] = whole
     amounts = {name: f"{whole / PICO:.6f}" if name == "usd" else str(whole) for name, whole in wholes.items()}

@@ -137,7 +137,7 @@ def _decode_experiment(content: Mapping[str, Any]) -> Experiment:
 _MAX_CHUNKS_AHEAD: Final = 2  # per worker, ahead of the writer: keeps workers busy with little memory
 _PARTS_OF_LAST_CHUNKS: Final = 4  # makes workers finish at about the same time
 _PARTS_WITH_STOP_RULE: Final = 10  # a run can stop after each part of a chunk
-STOP_SIGNALS: Final = {signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)}
+STOP_SIGNALS: Final = {each for each in signal.Signals if each.name in ("SIGINT", "SIGTERM", "SIGHUP")}
 _SET_TIMEOUT: Final = 1.0  # seconds to wait for a thread to set the stop event
 _POLL_SECONDS: Final = 0.2  # seconds between checks whether to stop while waiting for a chunk
 

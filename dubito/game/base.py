@@ -30,6 +30,8 @@ from dubito.game.streams import DealStreams, SeatStreams
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
+    from dubito.game.log import Position
+
     R = TypeVar("R", default=Any)
     S = TypeVar("S", bound="State", default=Any)
     E = TypeVar("E", bound="GameEvent", default=Any)
@@ -164,29 +166,44 @@ class Node(NamedTuple):
     truths: tuple[str, str] = ("a bluff", "honest")  # wording of the truth for a person, if true and if false
 
 
-class Facts(Protocol):
-    """Interface of a game's `facts` module, which supplies what a prompt may tell a model.
+class Facts(Generic[R]):
+    """What prompts may tell a model about a game, to be subclassed.
 
-    Facts are computed from a position, which contains only what the seat can know. A game with a walk can add
-    `turn(position)`, for prompts that ask all questions of a turn at once. It returns the given position and the
-    positions of all questions that may follow in the turn, in order, each after the answers that lead to it. The game
-    can also add `AT_ONCE`, the facts that are worded differently for a decision model, which always gets all the
-    questions, and `BRIEF`, the names of the facts that an agent gets with every question. It gets the other ones only
-    when it asks for them.
+    Facts are computed from a position, which contains only what the seat can know.
     """
 
-    def facts(self, position: Any) -> dict[str, Any]:
+    # The facts that are worded differently for a decision model, which always gets all questions of a turn.
+    AT_ONCE: Mapping[str, object] = MappingProxyType({})
+    # The names of the facts that an agent gets with every question; it has to ask for the others. None for all facts.
+    BRIEF: Set[str] | None = None
+
+    @abstractmethod
+    def facts(self, position: "Position[R]") -> dict[str, Any]:
         """Return JSON-compatible values, with the same keys at every node.
 
         A prompt with a `history.jinja` needs `history`, a list with one line per event, and `own_moves`, the indexes of
         the seat's own moves in that list.
         """
 
+    @abstractmethod
     def steady_facts(self) -> Set[str]:
         """Return the names of facts that never change for a seat during a game."""
 
-    def example_position(self, node: str) -> Any:
+    @abstractmethod
+    def example_position(self, node: str) -> "Position[R]":
         """Return a fixed position at which this node is asked."""
+
+    def turn(self, position: "Position[R]") -> Sequence["Position[R]"]:
+        """Return the positions of this question and of all that may follow in the same turn.
+
+        Each comes after the answers that lead to it. Games with a walk define this for prompts that ask all questions
+        of a turn at once.
+        """
+        return [position]
+
+    @property
+    def has_turns(self) -> bool:
+        return type(self).turn is not Facts.turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -538,9 +555,13 @@ class BaseGame(Generic[R, S, E]):
         node, legal = self.node(view.node), self.legal(view)
         if legal is not None:
             return [self.answer_of(node.name, output) for output in legal]
-        few = (True, False) if isinstance(node.answer, Bool) else getattr(node.answer, "options", None)
-        if few is None or isinstance(node.answer, Shares):
-            return None
+        match node.answer:
+            case Bool():
+                few: Sequence[bool | str] = (True, False)
+            case Choice(options) if options is not None:
+                few = options
+            case _:
+                return None
         return [answer for answer in few if self._is_accepted(view, answer, cards)]
 
     def _is_accepted(self, view: Any, answer: Any, cards: Any) -> bool:

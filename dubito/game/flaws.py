@@ -4,7 +4,7 @@ Each flaw names a field and describes what it should be. The first flaw stops a 
 of them.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from inspect import get_annotations
 from typing import Any, Final, get_args
 
@@ -26,14 +26,17 @@ def find_unknown_parts(part: type, base: type) -> Iterator[str]:
                 yield f"{cls.__name__} defines `{one_line(name, 60)}`, which is not a part of {base.__name__}; {hint}"
 
 
-def _is_abstract(game: Game, name: str) -> bool:
-    return bool(getattr(getattr(game, name), "__isabstractmethod__", False)) if hasattr(game, name) else True
+def find_missing_parts(part: object, base: type, required: Sequence[str]) -> list[str]:
+    """Return the required names that neither the object nor its classes below the base class define."""
+    classes = type(part).__mro__[: type(part).__mro__.index(base)]
+    defined = {*vars(part), *(name for cls in classes for name in vars(cls))}
+    return [name for name in required if name not in defined]
 
 
 def find_definition_flaws(game: Game) -> Iterator[str]:
     """Yield the flaws in a game's definition."""
     yield from find_unknown_parts(type(game), Game)
-    missing = [name for name in _REQUIRED if _is_abstract(game, name)]
+    missing = find_missing_parts(game, Game, _REQUIRED)
     if missing:
         yield f"{type(game).__name__} does not define {join_names(missing)}"
         return
@@ -56,12 +59,14 @@ def _shorten(value: object) -> str:
 
 
 def _check_rules(game: Game) -> Iterator[str]:
+    from pydantic import BaseModel  # imported late, as by games
+
     try:
         rules = game.rules()
     except Exception as error:  # foreign code
         yield f"rules() raises {type(error).__name__}: {one_line(str(error), 200)}; every rule needs a default"
         return
-    if not hasattr(rules, "model_dump"):
+    if not isinstance(rules, BaseModel):
         yield f"rules() returns {_shorten(rules)}, but must return a pydantic model"
 
 

@@ -16,7 +16,7 @@ from dubito.game.events import AnswerEvent, GameEvent, Listener
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
 
-    R = TypeVarWithDefault("R", default=Any)  # rules
+    R = TypeVarWithDefault("R", covariant=True, default=Any)  # rules
 else:
     R = TypeVar("R")
 

@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from hashlib import sha256
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from dubito.errors import IllegalOutput, UsageError, one_line
 from dubito.files import check_format, describe_fault
@@ -85,12 +85,8 @@ def format_lines(content: Mapping[str, Any], lists: Collection[str]) -> str:
     return "{" + ",\n ".join(lines) + "}\n"
 
 
-def _json(value: Any) -> str:
-    if isinstance(value, BaseModel):
-        return value.model_dump_json()
-    if hasattr(value, "stored_form"):  # rules that define their own stored form
-        value = value.stored_form()
-    return json.dumps(asdict(value) if is_dataclass(value) else value, ensure_ascii=False)  # type: ignore[arg-type]
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def digest_line(*parts: object) -> str:
@@ -158,7 +154,7 @@ class Records:
 
     def dump(self, record: GameRecord) -> str:
         """Return the record as the text of a file. Records without model calls have no `number`."""
-        content = {each.name: getattr(record, each.name) for each in fields(record)}
+        content = asdict(record)
         if record.number is None:
             del content["number"]
         return format_lines(dict(sorted(content.items(), key=lambda item: (item[0] in _LISTS, item[0]))), _LISTS)

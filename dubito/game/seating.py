@@ -42,6 +42,7 @@ class Player(Generic[Held]):
     interface: ClassVar[str] = ""  # set if the bot was written for another project
     usual: ClassVar[bool] = True  # False if it plays only when a config names it; not inherited
 
+    defaults: ClassVar[Mapping[str, object]] = {}  # settings that a model or program player fixes
     _seating: Seating
     _rng: Loose[Random | None] = None  # a bot can set this to replace its seat's stream
     _rules: Any = None  # the game's rules, if its base class exposes them
@@ -68,6 +69,11 @@ class Player(Generic[Held]):
 
     def report_answers(self, listener: Listener) -> None:
         """Report all questions of a turn to the listener, if a turn can have several. Does nothing by default."""
+
+    @classmethod
+    def rules_incompatibility(cls, rules: object) -> str | None:
+        """Return why bots of this class cannot play by these rules, or None if they can."""
+        return None
 
     @classmethod
     def needs_events(cls) -> bool:

@@ -12,6 +12,7 @@ deals.
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 
 from dubito.llm.forecast import Forecast, PastGames
 from dubito.llm.limiter import Waiting
@@ -186,7 +187,9 @@ class Budget:
 
     def _describe_end(self, cap: str, more: Spend, what: str) -> str:
         write = dollars if cap == "usd" else "{:,}".format
-        most, spent, needed = (write(getattr(spend, cap)) for spend in (self._caps, self.spent, more))
+        most, spent, needed = (
+            write(amounts[cap]) for amounts in (asdict(self._caps), asdict(self.spent), asdict(more))
+        )
         unit = "" if cap == "usd" else f" {cap}"
         assumed = ""
         if self._assumed.usd and cap == "usd":

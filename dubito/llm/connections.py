@@ -26,12 +26,17 @@ _MAX_IDLE_SECONDS: Final = 4.0  # seconds; common servers wait 5 or more
 _RESET_MILLISECONDS: Final = 200  # seconds within which a reset arrives
 
 
+class _Thread(threading.local):
+    until: float | None = None  # the deadline of the operation in progress
+    was_stale = False  # whether the last call used a closed connection
+
+
 class Deadline:
     """The deadlines of the threads that use a client, and how long its connections can stay idle."""
 
     def __init__(self, client: httpx2.Client) -> None:
         """Replace the client's way of opening connections."""
-        self._thread = threading.local()
+        self._thread = _Thread()
         self.max_idle = _MAX_IDLE_SECONDS
         self._longest_survived = 0.0
         self._connections, self._lock, self._refuses = set["_Connection"](), threading.Lock(), False
@@ -73,13 +78,13 @@ class Deadline:
 
     @property
     def has_passed(self) -> bool:
-        until: float | None = getattr(self._thread, "until", None)
+        until = self._thread.until
         return until is not None and monotonic() >= until
 
     def pop_stale(self) -> bool:
         """Return whether this thread's last call used a closed connection, and clear the flag."""
-        was_stale, self._thread.was_stale = getattr(self._thread, "was_stale", False), False
-        return bool(was_stale)
+        was_stale, self._thread.was_stale = self._thread.was_stale, False
+        return was_stale
 
     def record_lost(self, idle: float, is_stale: bool) -> None:
         """Record that a connection failed after being idle for this long."""
@@ -96,10 +101,10 @@ class Deadline:
 
     def remaining_seconds(self, timeout: float | None) -> float | None:
         """Return how long an operation can take. Raises ReadTimeout if no time is left."""
-        until = getattr(self._thread, "until", None)
+        until = self._thread.until
         if until is None:
             return timeout
-        left: float = until - monotonic()
+        left = until - monotonic()
         if left <= 0:
             raise httpcore2.ReadTimeout("the deadline has passed")
         return left if timeout is None else min(left, timeout)

@@ -117,10 +117,11 @@ def _describe_error(first: Mapping[str, Any], where: str) -> str:
 
 def _build_price(entry: _Entry, where: str, server_terms: Terms | None = None) -> Price:
     """Build an entry's price. `server_terms` apply to all models of its server."""
-    own_modes = _exact_modes({mode: getattr(entry, mode) for mode in STANDARD_MODES})
+    stated = entry.model_dump()
+    own_modes = _exact_modes({mode: stated[mode] for mode in STANDARD_MODES})
     modes, above = {**(server_terms.modes if server_terms else {}), **own_modes}, entry.above
     return Price(
-        *(_to_pico(getattr(entry, name), f"{where}: {name}") for name in _REQUIRED),
+        *(_to_pico(stated[name], f"{where}: {name}") for name in _REQUIRED),
         terms=Terms(
             modes,
             {},
@@ -177,7 +178,7 @@ class _Provider:
 
 @cache
 def _shipped_prices() -> dict[str, _Provider]:
-    text, fast = _FILE.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    text, fast = _FILE.read_text(encoding="utf-8"), yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
     # A SafeLoader, using the C version because this is read at every start.
     servers = yaml.load(text, fast)["servers"]  # noqa: S506
     return {server: _build_provider(listed) for server, listed in servers.items()}
@@ -219,7 +220,8 @@ def find_price(server: str, model: str, own: Mapping[str, Price], api: str = "")
 def price_to_fill_in(model: str) -> str:
     """Return a line for `prices` with the highest known prices, to fill in for a model without a price."""
     prices = [line.price for provider in _shipped_prices().values() for line in provider.models.values()]
-    highest = {name: max(getattr(price, name) for price in prices) / 10**_DECIMALS for name in _REQUIRED}
+    listed = zip(*((price.input, price.cached_input, price.cache_write, price.output) for price in prices), strict=True)
+    highest = {name: max(each) / 10**_DECIMALS for name, each in zip(_REQUIRED, listed, strict=True)}
     numbers = ", ".join(f"{name}: {usd:g}" for name, usd in highest.items())
     return f"prices: {{{json.dumps(model)}: {{{numbers}}}}}"
 

@@ -194,7 +194,7 @@ class Prompt:
             raise UsageError(
                 f"{self.folder / DESCRIPTION}: say: odds: {self.game.name} has no yes-or-no question, so remove it"
             )
-        if self.asks_turn and not hasattr(self._facts, "turn"):
+        if self.asks_turn and not self._facts.has_turns:
             raise UsageError(
                 f"{self.folder / DESCRIPTION}: ask: turn: the facts of {self.game.name} have no `turn`, so each move "
                 "is a single question; remove it"
@@ -260,9 +260,7 @@ class Prompt:
         return answers.build_turn_form(self.fields, tuple(map(self._nodes.__getitem__, nodes)))
 
     def questions(self, position: Position) -> Sequence[Position]:
-        facts: Any = self._facts
-        asks_turn = self.asks_turn or (self._for_decisions and hasattr(facts, "turn"))
-        return facts.turn(position) if asks_turn else [position]
+        return self._facts.turn(position) if self.asks_turn or self._for_decisions else [position]
 
     @property
     def samples(self) -> list[Sample]:
@@ -293,7 +291,7 @@ class Prompt:
             before: The seat's earlier texts in the same game; the new ones are added.
             turn: The facts of each question of the turn, for a prompt that asks all of a turn's questions.
         """
-        replaced = getattr(self._facts, "AT_ONCE", {}) if self._for_decisions else {}
+        replaced = self._facts.AT_ONCE if self._for_decisions else {}
         values = {**values, **replaced, _ANSWER_FORMAT: self._answer_format}
         if self.asks_turn:
             values[_TURN] = [*turn]

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.files import CheckedModel, describe_problem
-from dubito.game import Game
+from dubito.game import Game, Player
 from dubito.llm.protocols import find_protocol, protocols
 from dubito.model_settings import (
     ENVIRONMENT,
@@ -43,12 +43,11 @@ _RESERVED_PARAMETERS: Final = (
 
 
 def build_settings(
-    cls: type[object], name: str, settings: Mapping[str, Any], game: Game | None = None
+    cls: type[Player], name: str, settings: Mapping[str, Any], game: Game | None = None
 ) -> ModelSettings:
     """Return a player's settings, with defaults from its class and the game. Raises UsageError."""
-    defaults: Mapping[str, Any] = getattr(cls, "defaults", {})
     fallback = {"fallback": game.fallback} if game else {}
-    return check_settings(name, {**fallback, **defaults, **settings})
+    return check_settings(name, {**fallback, **cls.defaults, **settings})
 
 
 def _refusal(name: str, setting: str, problem: str, hint: str = "") -> UsageError:
@@ -69,8 +68,9 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
     wire = find_protocol(checked.api)
     if checked.wait and not wire.has_batches:
         raise _refusal(name, "wait", f"{wire.label} has no batches", "remove it")
+    chosen = checked.model_dump()
     for key, default in (("response_format", "json_schema"), ("output_limit", None), ("belief", None)):
-        if key not in wire.own_settings and getattr(checked, key) != default:
+        if key not in wire.own_settings and chosen[key] != default:
             apis = " and ".join(f"`api: {api}`" for api, other in protocols().items() if key in other.own_settings)
             raise _refusal(name, key, f"only {apis} has this setting", "remove it")
     if checked.base_url == ENVIRONMENT:

@@ -94,7 +94,8 @@ _SIGNALS: Final = ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
 _NEW_USER_NAMESPACE: Final = 0x10000000
 _SET_DUMPABLE: Final = 4
 _NETLINK: Final = 16  # needed to list interfaces
-_FAMILIES: Final = (socket.AF_UNIX if hasattr(socket, "AF_UNIX") else 1, socket.AF_INET, socket.AF_INET6, _NETLINK)
+_UNIX: Final = 1  # Python for Windows has no name for it
+_FAMILIES: Final = (_UNIX, socket.AF_INET, socket.AF_INET6, _NETLINK)
 _DATAGRAM: Final = 2  # the bit of socket types that send to an address
 _FIRST_X32: Final = 0x40000000
 

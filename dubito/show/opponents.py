@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from dubito.errors import DubitoError, UsageError, end_sentence, format_error, one_line, suggestion
 from dubito.experiment.config import Config
 from dubito.experiment.experiment import Experiment, PlayerSpec, kind_of_player
-from dubito.experiment.resolve import default_player, parse_player, resolve, rules_incompatibility, rules_of_config
+from dubito.experiment.resolve import default_player, parse_player, resolve, rules_of_config
 from dubito.game import FALLBACK_OUTCOME, Game, Node, Player, PlayerKind, Text
 from dubito.game.find import Registry
 from dubito.game.seeds import Seed
@@ -127,7 +127,7 @@ def build_company(config: Config, registry: Registry, names: Sequence[str] | Non
         [bot for bot in registry.bots.values() if bot.kind == "manual" and not bot.cls.is_program],
         rules_of_config(config, registry.game),
     )
-    known = {bot.name: default_player(bot) for bot in manual if not rules_incompatibility(rules, bot.cls)}
+    known = {bot.name: default_player(bot) for bot in manual if not bot.cls.rules_incompatibility(rules)}
     known |= {spec.name: spec for spec in experiment.players if kind_of_player(spec) != "agent"}
     if names is not None:
         known = {name: known.get(name) or _resolve_entry(name, known, config, registry) for name in names}

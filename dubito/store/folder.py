@@ -43,8 +43,7 @@ class _Plain(yaml.SafeDumper):
         return True
 
 
-# Use libyaml's dumper if it is installed.
-class _Fast(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+class _Fast(yaml.CSafeDumper if yaml.__with_libyaml__ else yaml.SafeDumper):  # type: ignore[misc]
     ignore_aliases = _Plain.ignore_aliases
 
 

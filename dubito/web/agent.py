@@ -183,7 +183,7 @@ def describe_refusal(error: Exception) -> tuple[int, str]:
 
 def _refuse(request: Request, error: Exception) -> Response:
     status, text = describe_refusal(error)
-    return JSONResponse({"error": text}, status, getattr(error, "headers", None))
+    return JSONResponse({"error": text}, status, error.headers if isinstance(error, HTTPException) else None)
 
 
 def describe_input(endpoint: Endpoint, answer: Schema) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from pydantic import BaseModel
 
 from dubito.errors import UsageError, one_line
 from dubito.experiment.experiment import PROGRAM_BOT, PlayerSpec
-from dubito.experiment.resolve import rules_incompatibility
 from dubito.game import Game
 from dubito.game.find import Bot, Registry
 from dubito.game.streams import DealStreams
@@ -78,7 +77,7 @@ def run_bot_check(spec: PlayerSpec, registry: Registry, permits: Permits, progre
     Raises UsageError if the bot cannot play by the default rules, or does not start.
     """
     game, here, bot = registry.game, registry.working_directory, registry.find(spec.bot)
-    if problem := rules_incompatibility(game.rules(), bot.cls):
+    if problem := bot.cls.rules_incompatibility(game.rules()):
         raise UsageError(f"{one_line(spec.name)} {problem}")
     if spec.bot != PROGRAM_BOT:
         return _Check(spec, registry, None, BotGames(_check_source(bot)), progress).play()
@@ -173,7 +172,7 @@ class _Check:
     def _build_table(self, rules: BaseModel, deal: int, size: int) -> tuple[Table, ProgramSession | None]:
         registry, streams, seat = self.registry, DealStreams(0, deal), deal % size
         usual = [bot for _, bot in sorted(registry.bots.items()) if bot.kind == "manual" and bot.usual]
-        bots = [bot for bot in usual if not rules_incompatibility(rules, bot.cls)]
+        bots = [bot for bot in usual if not bot.cls.rules_incompatibility(rules)]
         entrants = [Entrant(bot.name, bot.cls) for bot in (bots[(deal + at) % len(bots)] for at in range(size))]
         entrants[seat] = Entrant(self.spec.name, registry.find(self.spec.bot).cls, self.spec.settings)
         service = None if self.program is None else replace(self.program, rules=rules).open_game(size)

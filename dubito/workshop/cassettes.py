@@ -39,8 +39,8 @@ from dubito.workshop.trial import ScoreRow, Trial, TrialEntry, TrialOptions, fin
 
 FORMAT: Final = 1
 _VCRPY_FORMAT: Final = 1
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's loader, if it is installed
-_DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+_LOADER: Final = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+_DUMPER: Final = yaml.CSafeDumper if yaml.__with_libyaml__ else yaml.SafeDumper
 _JSON: Final = {"content-type": ["application/json"]}
 
 

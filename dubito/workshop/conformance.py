@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from importlib import import_module
 from itertools import chain
@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 from dubito.errors import BotError, DubitoError, IllegalOutput, one_line
 from dubito.game import Choice, Facts, Game, GameEvent, Player, State, Text
 from dubito.game.events import EVERYTHING, NOBODY
-from dubito.game.flaws import find_ending_flaws, find_position_flaws, find_unknown_parts
+from dubito.game.flaws import find_ending_flaws, find_missing_parts, find_position_flaws, find_unknown_parts
 from dubito.game.moves import require_whole_game
 from dubito.game.packages import games_path
 from dubito.game.position_file import dump_position, load_position
@@ -125,12 +125,13 @@ def _check_parts(subject: Subject) -> Iterator[Flaw]:
 
 def _check_facts_parts(subject: Subject, facts: Facts) -> Iterator[Flaw]:
     file = find_file(subject, facts, subject.file("facts.py"))
-    if Facts in type(facts).__mro__:
-        for flaw in find_unknown_parts(type(facts), Facts):
-            yield Flaw(file, flaw)
-    for name in ("facts", "steady_facts", "example_position"):
-        if getattr(type(facts), name, None) is getattr(Facts, name) or not hasattr(facts, name):
-            yield Flaw(file, f"it does not define {name}()")
+    if not isinstance(facts, Facts):
+        yield Flaw(subject.main, "facts must return an instance of a subclass of dubito.game.Facts")
+        return
+    for flaw in find_unknown_parts(type(facts), Facts):
+        yield Flaw(file, flaw)
+    for name in find_missing_parts(facts, Facts, ("facts", "steady_facts", "example_position")):
+        yield Flaw(file, f"it does not define {name}()")
 
 
 def _check_deals(subject: Subject) -> Iterator[Flaw]:
@@ -234,8 +235,8 @@ def _check_event(subject: Subject, event: GameEvent, seats: int, source: str) ->
     if not isinstance(event, GameEvent):
         yield Flaw(subject.main, f"{source} returns {name}, which is not a GameEvent; bots only observe game events")
         return
-    for fact in ("only", "leaves"):
-        if (seat := getattr(event, fact)) not in (None, NOBODY, *range(seats)):
+    for fact, seat in (("only", event.only), ("leaves", event.leaves)):
+        if seat not in (None, NOBODY, *range(seats)):
             yield Flaw(subject.main, f"{name}.{fact} is {seat!r} in a game of {seats} seats")
     if is_dataclass(event) and not type(event).__dataclass_params__.frozen:
         yield Flaw(subject.main, f"{name} can be changed by its observers; make it frozen")
@@ -540,7 +541,7 @@ def _check_fake_models(subject: Subject) -> Iterator[Flaw]:
     file = subject.file("fake_models.py")
     for name, policy in subject.game.fakes.items():
         answers = _fake_answers(policy, prompts, positions)
-        wrong = next((answer for answer in answers if not hasattr(answer, "keys") or "answer" not in answer), None)
+        wrong = next((answer for answer in answers if not (isinstance(answer, Mapping) and "answer" in answer)), None)
         if wrong is not None:
             yield Flaw(file, f"MODELS: {name} returns {one_line(repr(wrong), 60)} without an `answer`")
 

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import asdict, is_dataclass
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -224,12 +224,8 @@ def game_rows(run: Run, numbers: range) -> Iterator[_Row]:
 
 def _fields_as_json(event: Any) -> str:
     """Return the event's fields without the seat that saw it, which has its own column."""
-    names = (field.name for field in fields(event) if field.name != "only") if is_dataclass(event) else ()
-    return json.dumps({name: getattr(event, name) for name in names}, default=_plain_value)
-
-
-def _plain_value(value: Any) -> Any:
-    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
+    values = asdict(event) if is_dataclass(event) and not isinstance(event, type) else {}
+    return json.dumps({name: value for name, value in values.items() if name != "only"}, default=str)
 
 
 def _lies_by_seat(run: Run, game: int, seats: int) -> str | None:

@@ -118,7 +118,7 @@ def _judge(
             yield Flaw(finding.file, sentence, sure)
 
 
-def _facts_differ(subject: Subject, one: object, other: object) -> str:
+def _facts_differ(subject: Subject, one: Position | None, other: Position | None) -> str:
     """Return what the facts show at only one of the two positions.
 
     The order of keys is ignored here, but compared by audit.py in prompts that show it.

@@ -2,7 +2,7 @@
 
 import ast
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sized
 from random import Random
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
@@ -32,7 +32,7 @@ def to_plain(value: object, depth: int = _MAX_DEPTH, private: bool = False) -> A
         return [to_plain(each, depth - 1, private) for each in value]
     if private and (attributes := stored_attributes(value)):
         return {name: to_plain(each, depth - 1, private) for name, each in attributes.items()}
-    if hasattr(value, "__iter__") and hasattr(value, "__len__"):
+    if isinstance(value, Iterable) and isinstance(value, Sized):
         return [to_plain(each, depth - 1, private) for each in value]
     return {name: to_plain(each, depth - 1, private) for name, each in public_attributes(value).items()}
 
@@ -142,9 +142,13 @@ def _find_lines(tree: ast.AST, name: str) -> tuple[list[int], list[int], list[in
     """Return the lines of calls, of definitions and of other mentions."""
     calls, definitions, mentions = list[int](), list[int](), list[int]()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and name in (getattr(node.func, "id", None), getattr(node.func, "attr", None)):
-            calls.append(node.lineno)
-        elif name in (getattr(node, each, None) for each in ("value", "attr", "name", "id", "arg")):
-            defined = hasattr(node, "name") or isinstance(getattr(node, "ctx", None), ast.Store)
-            (definitions if defined else mentions).append(getattr(node, "lineno", 0))
+        match node:
+            case ast.Call(func=ast.Name(id=used) | ast.Attribute(attr=used)) if used == name:
+                calls.append(node.lineno)
+            case ast.FunctionDef(name=used) | ast.ClassDef(name=used) | ast.alias(name=used) if used == name:
+                definitions.append(node.lineno)
+            case ast.Name(id=used) | ast.Attribute(attr=used) if used == name:
+                (definitions if isinstance(node.ctx, ast.Store) else mentions).append(node.lineno)
+            case ast.Constant(value=used) | ast.arg(arg=used) | ast.keyword(arg=used) if used == name:
+                mentions.append(node.lineno)
     return calls, definitions, mentions

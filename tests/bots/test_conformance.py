@@ -10,7 +10,6 @@ from typing import get_args
 
 import pytest
 
-from dubito.experiment.resolve import rules_incompatibility
 from dubito.game import Player
 from dubito.game.find import KINDS, Bot
 from dubito.game.streams import DealStreams
@@ -22,7 +21,7 @@ from tests.bots.kit import NODES_A_TO_E, REGISTRY, REPO, Scripted, entrants, in_
 from tests.conftest import in_gate
 
 BOTS = sorted(
-    name for name, bot in REGISTRY.bots.items() if not bot.cls.is_model and not rules_incompatibility(Rules(), bot.cls)
+    name for name, bot in REGISTRY.bots.items() if not bot.cls.is_model and not bot.cls.rules_incompatibility(Rules())
 )
 RULES = [Rules(win_rule=rule) for rule in get_args(WinRule)]
 SIZES = range(MIN_PLAYERS, MAX_PLAYERS + 1)

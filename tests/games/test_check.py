@@ -222,7 +222,7 @@ STUBBORN = (
         (GAME, "        seat, drawn = self.seat, ", FOR_EVER, "apply", "apply"),
         (GAME, "        if self.over:\n", STUBBORN, "apply", "apply"),
         (BOT, "        return [max(", FOR_EVER, "play", "lay"),
-        (FACTS, "        match event:\n", FOR_EVER, "facts", "facts"),
+        (FACTS, "        for event in position.log:\n", FOR_EVER, "facts", "facts"),
     ],
 )
 def test_endless_call_is_reported_with_its_line(

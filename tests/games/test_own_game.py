@@ -123,7 +123,11 @@ def test_edited_module_is_imported_again(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     facts = Path("games/stacks/facts.py")
     for said in ("first", "other"):
-        facts.write_text(facts.read_text().replace("first", said).replace('"""Facts', f'SAID = "{said}"\n"""Facts', 1))
+        facts.write_text(
+            facts.read_text()
+            .replace("first", said)
+            .replace("(Facts[Rules]):\n", f'(Facts[Rules]):\n    SAID = "{said}"\n', 1)
+        )
         os.utime(facts, (1, 1))
         assert said == find_game("stacks", Path.cwd()).facts.SAID  # type: ignore[attr-defined]
     assert not [*Path("games").rglob("__pycache__")]

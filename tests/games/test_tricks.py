@@ -8,6 +8,7 @@ import pytest
 
 from dubito.errors import IllegalOutput
 from dubito.game.find import find_game
+from dubito.game.reader import Reader
 from dubito.game.streams import DealStreams
 from tests.cli.kit import REPO, Shell
 
@@ -68,7 +69,7 @@ def test_models_play_it_and_the_run_verifies(shell: Shell) -> None:
 def test_person_is_shown_hand_and_trick() -> None:
     state, words = deal("hearts"), find_game("tricks", Path.cwd()).words
     state.apply("queen of hearts")
-    assert words.describe_view(state, 1, lambda seat: f"Bot {seat}") == [
+    assert words.describe_view(state, 1, Reader(lambda seat: f"Bot {seat}", 1)) == [
         "Trumps: hearts. Tricks: Bot 0 0, you 0, Bot 2 0.",
         "The trick: queen of hearts.",
         "Your hand: 10 of clubs, king of clubs, 10 of diamonds, king of diamonds, 10 of hearts, king of hearts, "

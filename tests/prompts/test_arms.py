@@ -9,7 +9,7 @@ import pytest
 from dubito.errors import UsageError
 from dubito.game.log import Position
 from dubito.games.dubito.engine import Rules
-from dubito.games.dubito.facts import example_position, facts, sample_table
+from dubito.games.dubito.facts import DubitoFacts, example_position, sample_table
 from dubito.games.dubito.game import GAME
 from dubito.llm.prompts import Prompt, title_and_paragraph
 from dubito.workshop.recordings import Origin, record_positions
@@ -55,8 +55,8 @@ def test_hud_has_the_facts_and_no_history() -> None:
         assert arm.history == ()
         head, _, rest = arm.user.partition("===")
         assert f"==={rest}" == plain.user
-        own = [play["honest"] for play in facts(position)["own_plays"]]
-        assert head == f"events: {len(facts(position)['history'])}\nown plays: {sum(own)}/{len(own)}\n"
+        own = [play["honest"] for play in DubitoFacts().facts(position)["own_plays"]]
+        assert head == f"events: {len(DubitoFacts().facts(position)['history'])}\nown plays: {sum(own)}/{len(own)}\n"
     changed = [line for line in arm.system.split("\n") if line not in plain.system.split("\n")]
     assert [line[:34] for line in changed] == [
         "A request does not give the game s",
@@ -69,7 +69,7 @@ def test_disguise_renames_the_same_game() -> None:
     """Cards that are held, claimed, shown and picked up correspond one to one, and no words of a card game are left."""
     seen = dict[str, str]()
     for position in positions():
-        values, arm = facts(position), PROMPTS["disguised"].render(position)
+        values, arm = DubitoFacts().facts(position), PROMPTS["disguised"].render(position)
         text = str(arm)
         assert not re.search(
             r"\bcard|\b(ace|jack|queen|king|joker|bluff|doubt|honest|cheat|liar|dubito|discard)", text, re.I

@@ -14,7 +14,7 @@ from dubito.game.log import Log, Position, SeatLog
 from dubito.games.dubito.cards import COPIES, JOKER, TurnOutput
 from dubito.games.dubito.engine import Result, Rules, State, is_honest
 from dubito.games.dubito.events import CardsPlayedEvent, DoubtResolvedEvent
-from dubito.games.dubito.facts import example_position, facts
+from dubito.games.dubito.facts import DubitoFacts, example_position
 from dubito.games.dubito.knowledge import Knowledge
 from dubito.games.dubito.sentences import card_name
 from dubito.llm.prompts import SeatTexts
@@ -92,7 +92,7 @@ def test_facts_match_the_engine(rules: Rules, size: int) -> None:
     for deal in range(3):
         for game, positions in turns(rules, size, deal):
             for one in positions:
-                values = facts(one)
+                values = DubitoFacts().facts(one)
                 check_counts(values, game)
                 check_board(values, game)
                 check_certain(values, game)
@@ -124,17 +124,17 @@ def test_texts_are_the_same_if_they_are_rendered_one_after_another(rules: Rules)
     for _, positions in turns(rules, 4, 1):
         for one in positions:
             texts, alone = every[one.seat], replace(one, log=SeatLog(one.seat, one.log))
-            assert facts(one) == facts(alone)
+            assert DubitoFacts().facts(one) == DubitoFacts().facts(alone)
             for prompt in PROMPTS.values():
                 before = texts if prompt is PLAIN else None
-                turn = [facts(each) for each in prompt.questions(one)]
-                assert prompt.fill(facts(one), before, turn) == prompt.render(alone)
+                turn = [DubitoFacts().facts(each) for each in prompt.questions(one)]
+                assert prompt.fill(DubitoFacts().facts(one), before, turn) == prompt.render(alone)
             followed += len(texts.chapters) > 2
     assert followed > 20
 
 
 def test_facts_are_plain_values_with_the_same_keys_at_every_node() -> None:
-    every = [facts(example_position(node)) for node in "ABCDE"]
+    every = [DubitoFacts().facts(example_position(node)) for node in "ABCDE"]
     assert len({tuple(values) for values in every}) == 1
     for values in every:
         assert json.loads(json.dumps(values)) == values
@@ -149,7 +149,7 @@ def facts_after(game: State, seat: int, *moves: str) -> dict[str, Any]:
         output = TurnOutput(True) if laid == "doubt" else TurnOutput(False, declared, cards(laid))
         log.add(game.apply(output, EVERYTHING))
     assert game.seat == seat
-    return facts(Position(game.rules, "C" if game.can_doubt else "A", log.of(seat)))
+    return DubitoFacts().facts(Position(game.rules, "C" if game.can_doubt else "A", log.of(seat)))
 
 
 def player(values: dict[str, Any], seat: int) -> dict[str, Any]:
@@ -225,18 +225,18 @@ def test_every_event_is_a_line_of_the_history(size: int) -> None:
     before: dict[int, list[str]] = {}
     for _, positions in turns(Rules(), size, 2):
         for one in positions:
-            told = facts(one)["history"]
+            told = DubitoFacts().facts(one)["history"]
             assert len(told) == sum(event.only is None for event in one.log)
             assert told[: len(before.get(one.seat, []))] == before.get(one.seat, [])
             before[one.seat] = told
             doubts = [event for event in one.log if isinstance(event, DoubtResolvedEvent)]
             assert sum("doubts" in line for line in told) == len(doubts)
             own = [e for e in one.log if isinstance(e, CardsPlayedEvent) and e.player_id == one.seat]
-            assert sum("Yours" in line for line in told) == len(own) == len(facts(one)["own_plays"])
+            assert sum("Yours" in line for line in told) == len(own) == len(DubitoFacts().facts(one)["own_plays"])
 
 
 def test_rate_without_data_is_null() -> None:
-    values = facts(example_position("C"))
+    values = DubitoFacts().facts(example_position("C"))
     first = facts_after(position("A2345/6789T/JQK23"), 0)
     assert (first["prev_bluff_rate"], first["next_doubt_rate"], first["table_doubt_rate"]) == (None, None, None)
     assert isinstance(values["table_doubt_rate"], float)
@@ -256,14 +256,14 @@ def test_described_effect_of_many_cards_is_correct(rules: Rules, size: int) -> N
         last = positions[-1]
         promised = partial(check_promise, game, last) if last.node in "BE" else None
         checked += promised is not None
-        won += promised is not None and "You then have no cards" in facts(last)["if_true"]
+        won += promised is not None and "You then have no cards" in DubitoFacts().facts(last)["if_true"]
     assert checked > 40
     assert won > 3
 
 
 def check_promise(game: State, one: Position) -> None:
     """Check that the game after the turn is as described in `if_true`."""
-    text = facts(one)["if_true"]
+    text = DubitoFacts().facts(one)["if_true"]
     count = text.removeprefix("you play ").split()[0]
     expected = {"three": 3, "all": one.known(Knowledge).hand.total()}.get(count) or int(count)
     assert (game.last_player, game.n_cards_played) == (one.seat, expected)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dubito.games.dubito.facts import example_position, facts
+from dubito.games.dubito.facts import DubitoFacts, example_position
 from dubito.llm.prompts import RenderedPrompt, load_prompt
 from dubito.llm.protocols import build_request
 from dubito.llm.protocols.wire import Exchange
@@ -34,7 +34,7 @@ def test_example_positions_cover_many_facts() -> None:
 
 def test_every_line_of_the_facts_has_its_meaning() -> None:
     """Each line of the facts is explained at some node, and each explanation has a line."""
-    values = facts(example_position("C"))
+    values = DubitoFacts().facts(example_position("C"))
     block = PLAIN.render(example_position("C")).user.partition("=== facts ===\n")[2].partition("=== end")[0]
     names = {line.partition(":")[0] for line in block.splitlines()}
     seats = {f"seat {player['seat']}" for player in values["players"]}

@@ -13,7 +13,7 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, play_game
 from dubito.games.dubito.bot import NODES
 from dubito.games.dubito.engine import Result, Rules, deal_table
-from dubito.games.dubito.facts import example_position, facts
+from dubito.games.dubito.facts import DubitoFacts, example_position
 from dubito.games.dubito.fake_models import read_facts, sharp, stated_chance
 from dubito.games.dubito.game import GAME
 from dubito.house.core import model_names
@@ -39,7 +39,7 @@ def line(player: dict[str, Any]) -> str:
 def test_the_block_parsed_back_is_the_facts(rules: Rules, size: int) -> None:
     for _, positions in turns(rules, size, 6):
         for position in positions:
-            values = facts(position)
+            values = DubitoFacts().facts(position)
             read = read_facts(str(PLAIN.render(position)))
             assert len(read) > 15
             for player in values["players"]:
@@ -65,7 +65,7 @@ def test_house_sharp_answers_prompts_like_bare_facts(at_length: bool) -> None:
     answers = Counter[tuple[str, bool]]()
     stated, in_turn = set[float | None](), cycle(PROMPTS.items())
     for position in recorded(many):
-        known = format_lines(facts(position))
+        known = format_lines(DubitoFacts().facts(position))
         direct, chance = sharp(known), stated_chance(known)
         answers[position.node, direct] += 1
         stated.add(chance)

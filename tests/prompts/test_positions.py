@@ -10,7 +10,7 @@ import pytest
 from dubito.errors import UsageError
 from dubito.game.position_file import dump_position, load_position
 from dubito.games.dubito.bot import NODES
-from dubito.games.dubito.facts import example_position, facts
+from dubito.games.dubito.facts import DubitoFacts, example_position
 from dubito.games.dubito.game import GAME
 
 Damage = Callable[[dict[str, Any]], object]
@@ -27,7 +27,7 @@ def test_an_example_asks_its_node_and_is_always_the_same(node: str) -> None:
 def test_the_hidden_truth_changes_no_fact() -> None:
     position = example_position("C")
     file = json.loads(dump_position(GAME, position)) | {"hidden": {"hands": [[1, 2], [3]], "anything": None}}
-    assert facts(load_position(GAME, json.dumps(file))) == facts(position)
+    assert DubitoFacts().facts(load_position(GAME, json.dumps(file))) == DubitoFacts().facts(position)
 
 
 DAMAGES: list[tuple[Damage, str]] = [

@@ -7,7 +7,7 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.games.dubito.bot import NODES
-from dubito.games.dubito.facts import example_position, facts
+from dubito.games.dubito.facts import DubitoFacts, example_position
 from dubito.games.dubito.game import GAME
 from dubito.llm.answers import answer_format
 from dubito.llm.prompts import OWN_PROMPTS, Prompt, SeatTexts, load_prompt, prompt_names
@@ -187,7 +187,7 @@ def test_a_template_that_fails_later_is_the_users_error(tmp_path: Path) -> None:
     prompt_folder(tmp_path, user="{{ 1 / own_cards if own_cards else 0 }}{{ 1 / (own_cards - 99) }}")
     prompt = load_prompt("mine", tmp_path)
     with pytest.raises(UsageError, match=r"user\.jinja, line 1: ZeroDivisionError"):
-        prompt.fill(facts(example_position("A")) | {"own_cards": 99})
+        prompt.fill(DubitoFacts().facts(example_position("A")) | {"own_cards": 99})
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_the_fields_of_the_answer_are_the_prompts_own(tmp_path: Path, fields: st
 @pytest.mark.parametrize("name", ["plain", "reasoned"])
 @pytest.mark.parametrize("node", NODES)
 def test_the_answer_format_and_the_rules_come_from_the_code(node: str, name: str) -> None:
-    values = facts(example_position(node))
+    values = DubitoFacts().facts(example_position(node))
     prompt = load_prompt(name, REPO)
     rendered = prompt.render(example_position(node))
     for text in (
@@ -233,7 +233,7 @@ def test_how_values_are_written() -> None:
 def test_a_chapter_of_the_history_ends_where_the_seat_had_to_move(tmp_path: Path) -> None:
     prompt_folder(tmp_path, history="{{ '> ' if first }}{{ history | join('|') }}\n", user="{{ history | length }}")
     position = example_position("C")
-    rendered, values = load_prompt("mine", tmp_path).render(position), facts(position)
+    rendered, values = load_prompt("mine", tmp_path).render(position), DubitoFacts().facts(position)
     assert len(rendered.history) == len(values["own_moves"]) + 1 > 3
     assert rendered.history[0].startswith("> The cards are dealt")
     lines = [line for chapter in rendered.history for line in chapter.removeprefix("> ").rstrip().split("|")]
@@ -247,7 +247,7 @@ def test_a_chapter_of_the_history_ends_where_the_seat_had_to_move(tmp_path: Path
 def test_chapters_are_rendered_again_if_facts_change(tmp_path: Path, changed: str) -> None:
     """A subclass of a model player can change facts, including the steady ones."""
     prompt_folder(tmp_path, history="{{ seat }} {{ history }}\n", system="{{ seat }} {{ rule_text }}")
-    prompt, texts, values = load_prompt("mine", tmp_path), SeatTexts(), facts(example_position("C"))
+    prompt, texts, values = load_prompt("mine", tmp_path), SeatTexts(), DubitoFacts().facts(example_position("C"))
     before = prompt.fill(values, texts)
     anew = {"seat": 99, "own_moves": values["own_moves"][1:]}.get(changed, ["otherwise"] * len(values["history"]))
     other = values | {changed: anew}
@@ -257,7 +257,7 @@ def test_chapters_are_rendered_again_if_facts_change(tmp_path: Path, changed: st
 
 def test_system_text_with_changing_facts_is_rendered_again(tmp_path: Path) -> None:
     prompt_folder(tmp_path, system='{% include "now.jinja" %}').joinpath("now.jinja").write_text("{{ hand }}")
-    prompt, texts, values = load_prompt("mine", tmp_path), SeatTexts(), facts(example_position("C"))
+    prompt, texts, values = load_prompt("mine", tmp_path), SeatTexts(), DubitoFacts().facts(example_position("C"))
     assert prompt.fill(values, texts) != prompt.fill(values | {"hand": {"ace": 1}}, texts)
 
 

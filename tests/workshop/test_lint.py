@@ -7,7 +7,7 @@ import pytest
 from dubito.game.log import Position
 from dubito.games.dubito.bot import NODES
 from dubito.games.dubito.events import GameStartEvent
-from dubito.games.dubito.facts import facts
+from dubito.games.dubito.facts import DubitoFacts
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.knowledge import Knowledge
 from dubito.games.dubito.sentences import card_name
@@ -101,7 +101,7 @@ def test_facts_that_imply_others_really_do() -> None:
     """The question and its effects contain the facts that they are assumed to contain."""
     for game in sample_games(GAME):
         for one in game:
-            values, turn = facts(one.position), one.position.known(Knowledge).turn()
+            values, turn = DubitoFacts().facts(one.position), one.position.known(Knowledge).turn()
             if one.position.node in "CDE":
                 assert card_name(turn.current_number, plural=True) in values["question"]
             if one.position.node == "C":

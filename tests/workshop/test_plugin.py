@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dubito.games.dubito.facts import example_position, facts
+from dubito.games.dubito.facts import DubitoFacts, example_position
 from dubito.games.dubito.game import GAME
 from dubito.workshop.checks import golden_files
 from dubito.workshop.recordings import read_folder, shipped_positions, write_files
@@ -67,9 +67,9 @@ def test_failures_are_readable(project: Path) -> None:
     write_files(golden_files(prompt(project / "prompts", "other", user="Old.\n{{ question }}\n")))
     (project / "prompts" / "other" / "golden").rename(mine / "golden")
     (mine / "system.jinja").write_text("You hold {{ own_cards }} cards.\n")
-    example = facts(example_position("D"))["own_cards"]
+    example = DubitoFacts().facts(example_position("D"))["own_cards"]
     held = [
-        facts(one.position)["own_cards"]
+        DubitoFacts().facts(one.position)["own_cards"]
         for one in read_folder(shipped_positions(GAME), GAME).values()
         if one.position.node == "D"
     ]

@@ -16,7 +16,7 @@ from dubito.experiment.progress import ModelProgress
 from dubito.experiment.stored import read_replayable_run
 from dubito.game.log import Position
 from dubito.games.dubito.bot import NODES
-from dubito.games.dubito.facts import example_position, facts
+from dubito.games.dubito.facts import DubitoFacts, example_position
 from dubito.games.dubito.game import GAME
 from dubito.llm.request import AccountFault
 from dubito.llm.settings import check_settings
@@ -34,7 +34,7 @@ FOUND = dict(list(read_folder(shipped_positions(GAME), GAME).items())[::4])  # t
 
 
 def own_cards(position: Position) -> int:
-    n: int = facts(position)["own_cards"]
+    n: int = DubitoFacts().facts(position)["own_cards"]
     return n
 
 

@@ -9,7 +9,7 @@ from dubito.game.events import EVERYTHING, AnswerEvent
 from dubito.game.log import Log, Position, SeatLog
 from dubito.games.dubito.cards import Hand, TurnOutput
 from dubito.games.dubito.engine import Rules, State
-from dubito.games.dubito.facts import facts, sample_table
+from dubito.games.dubito.facts import DubitoFacts, sample_table
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.worlds import World, sample_world
 from dubito.workshop.recordings import Origin, Watcher
@@ -64,7 +64,7 @@ def truth(world: World) -> object:
 
 def test_other_deals_and_missing_moves_are_detected() -> None:
     world, position = next(
-        (w, p) for w, p in watched(Rules(), 3) if len(facts(p)["own_plays"]) > 1 and len(w.moves) > 6
+        (w, p) for w, p in watched(Rules(), 3) if len(DubitoFacts().facts(p)["own_plays"]) > 1 and len(w.moves) > 6
     )
     own = world.hands[position.seat]
     other = (position.seat + 1) % 3

@@ -13,6 +13,7 @@ from random import Random
 from typing import Any, Final
 
 from dubito.errors import pluralize
+from dubito.game import Facts
 from dubito.game.events import EVERYTHING
 from dubito.game.log import Log, Position
 from dubito.games.bs.bot import BSBot
@@ -89,27 +90,29 @@ _MEANINGS: Final = {
 }
 
 
-BRIEF: Final = {"question", "hand", "number", "pile", "hands", "placed", "sure_lie", "mover_wins"}
+class BSFacts(Facts[BSRules]):
+    BRIEF = {"question", "hand", "number", "pile", "hands", "placed", "sure_lie", "mover_wins"}
 
+    def facts(self, position: Position[BSRules]) -> dict[str, Any]:
+        """Return the facts as JSON values. Every node has the same keys; facts that do not apply are None."""
+        known = position.known(Knowledge)
+        return {
+            **_describe_rules(position.rules),
+            "seat": position.seat,
+            "history": known.history.copy(),
+            "own_moves": known.own_moves.copy(),
+            "node": position.node,
+            **_question(position.node, known),
+            **_hand(known),
+            **_table(position.rules, known),
+            "players": [_player(known, (position.seat + ahead) % len(SEATS)) for ahead in SEATS],
+        }
 
-def facts(position: Position[BSRules]) -> dict[str, Any]:
-    """Return the facts as JSON values. Every node has the same keys; facts that do not apply are None."""
-    known = position.known(Knowledge)
-    return {
-        **_describe_rules(position.rules),
-        "seat": position.seat,
-        "history": known.history.copy(),
-        "own_moves": known.own_moves.copy(),
-        "node": position.node,
-        **_question(position.node, known),
-        **_hand(known),
-        **_table(position.rules, known),
-        "players": [_player(known, (position.seat + ahead) % len(SEATS)) for ahead in SEATS],
-    }
+    def steady_facts(self) -> frozenset[str]:
+        return frozenset(_describe_rules(BSRules())) | {"seat"}
 
-
-def steady_facts() -> frozenset[str]:
-    return frozenset(_describe_rules(BSRules())) | {"seat"}
+    def example_position(self, node: str) -> Position[BSRules]:
+        return example_position(node)
 
 
 @lru_cache(maxsize=8)

@@ -10,7 +10,6 @@ from dubito.errors import IllegalOutput, UsageError, one_line
 from dubito.game import (
     Bool,
     Cards,
-    Facts,
     Game,
     GameEvent,
     Habit,
@@ -28,6 +27,7 @@ from dubito.games.bs.engine import GAME_COUNTS, SEAT_COUNTS, State, deal
 from dubito.games.bs.table import SEATS, explain_shortage
 
 if TYPE_CHECKING:
+    from dubito.games.bs.facts import BSFacts
     from dubito.games.bs.knowledge import BSRules
     from dubito.games.bs.words import BSWords
     from dubito.games.bs.workshop import BSWorkshop
@@ -145,10 +145,10 @@ class BSGame(Game["BSRules", State, GameEvent]):
         return BSWords(self)
 
     @property
-    def facts(self) -> Facts:
-        from dubito.games.bs import facts
+    def facts(self) -> "BSFacts":
+        from dubito.games.bs.facts import BSFacts
 
-        return facts
+        return BSFacts()
 
     @property
     def fakes(self) -> Mapping[str, HousePolicy]:

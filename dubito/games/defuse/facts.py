@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, Final
 
 from dubito.files import NoRules
+from dubito.game import Facts
 from dubito.game.log import Position, SeatLog
 from dubito.games.defuse.engine import ACTS, DRAW, HAND_CARDS
 from dubito.games.defuse.events import (
@@ -50,30 +51,34 @@ _MEANINGS: Final = {
 }
 
 
-BRIEF: Final = {"question", "hand", "other_cards", "pile", "known_from_top", "bomb_on_top", "bomb_at_bottom"}
+class DefuseFacts(Facts[NoRules]):
+    BRIEF = {"question", "hand", "other_cards", "pile", "known_from_top", "bomb_on_top", "bomb_at_bottom"}
 
+    def facts(self, position: Position[NoRules]) -> dict[str, Any]:
+        """Return the facts as JSON values. Both nodes have the same keys; facts that do not apply are None."""
+        known = position.known(Knowledge)
+        return {
+            **_steady(),
+            "seat": position.seat,
+            "history": known.history.copy(),
+            "own_moves": known.own_moves.copy(),
+            "node": position.node,
+            **_question(position.node, known),
+            "hand": {card: n for card in HAND_CARDS if (n := known.hand.count(card))},
+            "own_cards": known.sizes[position.seat],
+            "other_cards": known.sizes[1 - position.seat],
+            "played": {card: n for card in HAND_CARDS if (n := known.played.count(card))},
+            "unseen": known.unseen(),
+            **_pile(known.pile),
+        }
 
-def facts(position: Position[NoRules]) -> dict[str, Any]:
-    """Return the facts as JSON values. Both nodes have the same keys; facts that do not apply are None."""
-    known = position.known(Knowledge)
-    return {
-        **_steady(),
-        "seat": position.seat,
-        "history": known.history.copy(),
-        "own_moves": known.own_moves.copy(),
-        "node": position.node,
-        **_question(position.node, known),
-        "hand": {card: n for card in HAND_CARDS if (n := known.hand.count(card))},
-        "own_cards": known.sizes[position.seat],
-        "other_cards": known.sizes[1 - position.seat],
-        "played": {card: n for card in HAND_CARDS if (n := known.played.count(card))},
-        "unseen": known.unseen(),
-        **_pile(known.pile),
-    }
+    def steady_facts(self) -> frozenset[str]:
+        return frozenset({*_steady(), "seat"})
 
-
-def steady_facts() -> frozenset[str]:
-    return frozenset({*_steady(), "seat"})
+    def example_position(self, node: str) -> Position[NoRules]:
+        """Return a fixed position from the middle of a game, in which seat 0 has looked and later drawn the bomb."""
+        drawn = [DrawEvent(0, "top", bomb=True), PlayEvent(0, "defuse")] if node == "place" else []
+        return Position(NoRules(), node, SeatLog(0, [*_EXAMPLE, *drawn]))
 
 
 @cache
@@ -123,9 +128,3 @@ _EXAMPLE: Final = (
     PlaceEvent(1),
     PlayEvent(0, "shuffle"),
 )
-
-
-def example_position(node: str) -> Position[NoRules]:
-    """Return a fixed position from the middle of a game, in which seat 0 has looked and later drawn the bomb."""
-    drawn = [DrawEvent(0, "top", bomb=True), PlayEvent(0, "defuse")] if node == "place" else []
-    return Position(NoRules(), node, SeatLog(0, [*_EXAMPLE, *drawn]))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 from dubito.errors import UsageError, one_line
 from dubito.game import (
     Choice,
-    Facts,
     Game,
     GameEvent,
     Habit,
@@ -25,6 +24,7 @@ from dubito.games.defuse.events import EVENTS
 
 if TYPE_CHECKING:
     from dubito.files import NoRules
+    from dubito.games.defuse.facts import DefuseFacts
     from dubito.games.defuse.words import DefuseWords
 
 
@@ -93,10 +93,10 @@ class DefuseGame(Game["NoRules", State, GameEvent]):
         return DefuseWords(self)
 
     @property
-    def facts(self) -> Facts:
-        from dubito.games.defuse import facts
+    def facts(self) -> "DefuseFacts":
+        from dubito.games.defuse.facts import DefuseFacts
 
-        return facts
+        return DefuseFacts()
 
     @property
     def fakes(self) -> Mapping[str, HousePolicy]:

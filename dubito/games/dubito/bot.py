@@ -1,6 +1,6 @@
 """The base class of Dubito bots, with helper methods and the questions at nodes A-E."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from typing import ClassVar, Final
 
 from dubito.errors import IllegalOutput
@@ -41,6 +41,11 @@ class PlayerAI(Player[Loose[HandView]]):
     @classmethod
     def needs_events(cls) -> bool:
         return cls.observe is not PlayerAI.observe
+
+    @classmethod
+    def describe(cls, rules: Mapping[str, object], settings: Mapping[str, object]) -> str | None:
+        """Return what a run reports about the bot in addition to its results. Empty by default."""
+        return None
 
     def is_first_turn(self, p: TurnData) -> bool:
         """Return whether the board is empty, so that this turn opens a round."""

@@ -75,9 +75,8 @@ class Rules:
 
     def stored_form(self) -> dict[str, Any]:
         """Return the rules as stored in runs, records and prompts, without variant fields that have the default."""
-        usual = {"ranks": len(NUMBERS), "copies": COPIES, "duel": False}
-        variant = {key: getattr(self, key) for key in usual}
-        own = {key: value for key, value in variant.items() if value != usual[key]}
+        variant = {"ranks": (self.ranks, len(NUMBERS)), "copies": (self.copies, COPIES), "duel": (self.duel, False)}
+        own = {key: value for key, (value, usual) in variant.items() if value != usual}
         return {"jokers": self.jokers, "win_rule": self.win_rule, "max_turns": self.max_turns, **own}
 
     def __post_init__(self) -> None:

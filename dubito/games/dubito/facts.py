@@ -11,6 +11,7 @@ from typing import Any, Final, get_args
 
 from pydantic import BaseModel
 
+from dubito.game import Facts
 from dubito.game.events import Listener
 from dubito.game.log import Log, Position
 from dubito.game.streams import DealStreams
@@ -22,29 +23,6 @@ from dubito.games.dubito.knowledge import Knowledge
 from dubito.games.dubito.rules import DubitoRules
 from dubito.games.dubito.sentences import card_name, card_names
 from dubito.games.dubito.words import NODE_TEXTS, SCORING, WALK, WALK_AT_ONCE, effects, objective, rule_paragraphs
-
-AT_ONCE: Final = {"walk": WALK_AT_ONCE}
-BRIEF: Final = {"question", "if_true", "if_false", "hand", "number", "board_cards", "last_player", "last_play"} | {
-    *("sure_bluff", "prev", "prev_cards", "prev_about_to_win", "next", "next_cards"),
-}
-
-
-def turn(position: Position) -> list[Position]:
-    """Return this question and all that may follow in the same turn (R24), with the answers that lead to them.
-
-    A question whose meaning depends on an earlier answer is listed once per answer.
-    """
-    known = position.known(Knowledge)
-    holds_number = known.hand[known.number] > 0
-    questions = [position]
-    for question in questions:  # because the list keeps growing
-        following = ((answer, _next_node(question.node, answer, holds_number)) for answer in (True, False))
-        questions += [
-            Position(position.rules, node, question.log.with_answer(question.node, answer))
-            for answer, node in following
-            if node
-        ]
-    return questions
 
 
 def _next_node(node: str, answer: bool, holds_number: bool) -> str | None:
@@ -87,42 +65,68 @@ _MEANINGS: Final = {
 }
 
 
-def facts(position: Position) -> dict[str, Any]:
-    """Return the facts as JSON values.
-
-    Every node has the same keys. Cards are words ("ace", "7", "joker"). Rates without data, and facts that do not apply
-    to an empty board, are None.
-    """
-    known = position.known(Knowledge)
-    rules, turn, hand = known.rules, known.turn(), sorted(known.hand.elements())
-    question, if_true, if_false = effects(position.node, hand, turn, known.answers, rules.win_rule)
-    return {
-        **_describe_rules(rules, len(known.players)),
-        "seat": position.seat,
-        "history": known.history.copy(),
-        "own_moves": known.own_moves.copy(),
-        "own_plays": [play | {"cards": play["cards"].copy()} for play in known.own_plays],
-        "node": position.node,
-        "node_name": NODES[position.node],
-        "question": question,
-        "if_true": if_true,
-        "if_false": if_false,
-        "answers": dict(known.answers),
-        "seats_in_game": known.active(),
-        "places": {str(winner): place for winner, place in known.places.items()},
-        **_own_hand(known.hand, turn),
-        **_board(turn, known),
-        **_neighbour("prev", turn.prev),
-        "prev_chose_number": 0 < turn.board_cards == turn.n_cards_played and turn.last_player_id == turn.prev.id,
-        "prev_about_to_win": turn.prev.n_cards == 0,
-        **_neighbour("next", turn.next),
-        **_table(known.players.values()),
-        "players": [_player(known, other) for other in known.active()],
+class DubitoFacts(Facts[DubitoRules | Rules]):
+    AT_ONCE = {"walk": WALK_AT_ONCE}
+    BRIEF = {
+        *("question", "if_true", "if_false", "hand", "number", "board_cards", "last_player", "last_play", "sure_bluff"),
+        *("prev", "prev_cards", "prev_about_to_win", "next", "next_cards"),
     }
 
+    def facts(self, position: Position[DubitoRules | Rules]) -> dict[str, Any]:
+        """Return the facts as JSON values.
 
-def steady_facts() -> frozenset[str]:
-    return frozenset(_describe_rules(Rules(), 3)) | {"seat"}
+        Every node has the same keys. Cards are words ("ace", "7", "joker"). Rates without data, and facts that do not
+        apply to an empty board, are None.
+        """
+        known = position.known(Knowledge)
+        rules, turn, hand = known.rules, known.turn(), sorted(known.hand.elements())
+        question, if_true, if_false = effects(position.node, hand, turn, known.answers, rules.win_rule)
+        return {
+            **_describe_rules(rules, len(known.players)),
+            "seat": position.seat,
+            "history": known.history.copy(),
+            "own_moves": known.own_moves.copy(),
+            "own_plays": [play | {"cards": play["cards"].copy()} for play in known.own_plays],
+            "node": position.node,
+            "node_name": NODES[position.node],
+            "question": question,
+            "if_true": if_true,
+            "if_false": if_false,
+            "answers": dict(known.answers),
+            "seats_in_game": known.active(),
+            "places": {str(winner): place for winner, place in known.places.items()},
+            **_own_hand(known.hand, turn),
+            **_board(turn, known),
+            **_neighbour("prev", turn.prev),
+            "prev_chose_number": 0 < turn.board_cards == turn.n_cards_played and turn.last_player_id == turn.prev.id,
+            "prev_about_to_win": turn.prev.n_cards == 0,
+            **_neighbour("next", turn.next),
+            **_table(known.players.values()),
+            "players": [_player(known, other) for other in known.active()],
+        }
+
+    def steady_facts(self) -> frozenset[str]:
+        return frozenset(_describe_rules(Rules(), 3)) | {"seat"}
+
+    def turn(self, position: Position[DubitoRules | Rules]) -> list[Position[DubitoRules | Rules]]:
+        """Return this question and all that may follow in the same turn (R24), with the answers that lead to them.
+
+        A question whose meaning depends on an earlier answer is listed once per answer.
+        """
+        known = position.known(Knowledge)
+        holds_number = known.hand[known.number] > 0
+        questions = [position]
+        for question in questions:  # because the list keeps growing
+            following = ((answer, _next_node(question.node, answer, holds_number)) for answer in (True, False))
+            questions += [
+                Position(position.rules, node, question.log.with_answer(question.node, answer))
+                for answer, node in following
+                if node
+            ]
+        return questions
+
+    def example_position(self, node: str) -> Position[DubitoRules]:
+        return example_position(node)
 
 
 @lru_cache(maxsize=64)
@@ -256,9 +260,9 @@ _EXAMPLE_EVENTS: Final = 24  # enough for doubts, pick-ups and plays by the seat
 
 
 @cache
-def example_position(node: str) -> Position:
+def example_position(node: str) -> Position[DubitoRules]:
     """Return a fixed mid-game position at a table of four at which this node is asked."""
-    table, rules, positions = sample_table(Rules(), 4, 0), DubitoRules(), list[Position]()
+    table, rules, positions = sample_table(Rules(), 4, 0), DubitoRules(), list[Position[DubitoRules]]()
     log = table.keep_log()
     for seat, player in enumerate(table.players):
         assert player is not None
@@ -275,7 +279,7 @@ def example_position(node: str) -> Position:
 class _Questions(Listener):
     """Collects the questions of a seat."""
 
-    def __init__(self, rules: BaseModel, log: Log, seat: int, positions: list[Position]) -> None:
+    def __init__(self, rules: DubitoRules, log: Log, seat: int, positions: list[Position[DubitoRules]]) -> None:
         self._rules, self._log, self._seat, self._positions = rules, log, seat, positions
 
     def note_question(self, node: str) -> None:

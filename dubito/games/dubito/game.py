@@ -4,7 +4,7 @@ from collections.abc import Generator, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
-from dubito.game import STATED, Bool, Facts, Game, HousePolicy, Lie, LieMark, Node, Player, house_contenders
+from dubito.game import STATED, Bool, Game, HousePolicy, Lie, LieMark, Node, Player, house_contenders
 from dubito.games.dubito.bot import NODES, FiveNodes, PlayerAI, five_questions, missing_nodes
 from dubito.games.dubito.cards import TurnOutput
 from dubito.games.dubito.engine import (
@@ -21,6 +21,7 @@ from dubito.games.dubito.events import EVENTS, Event
 
 if TYPE_CHECKING:
     from dubito.game.source_reader import SourceReader
+    from dubito.games.dubito.facts import DubitoFacts
     from dubito.games.dubito.rules import DubitoRules
     from dubito.games.dubito.words import DubitoWords
     from dubito.games.dubito.workshop import DubitoWorkshop
@@ -91,8 +92,7 @@ class DubitoGame(Game["DubitoRules", State, Event]):
         return issubclass(bot, FiveNodes) and bot.play is FiveNodes.play
 
     def said_of(self, bot: type[Player], rules: Mapping[str, Any], settings: Mapping[str, Any]) -> str | None:
-        describe = getattr(bot, "describe", None)
-        return describe(rules, settings) if describe else None
+        return bot.describe(rules, settings) if issubclass(bot, PlayerAI) else None
 
     def must_tell(self, rules: Any) -> Sequence[str]:
         return () if rules.engine_rules.is_default else ("rule_text",)
@@ -104,10 +104,10 @@ class DubitoGame(Game["DubitoRules", State, Event]):
         return DubitoWords(self)
 
     @property
-    def facts(self) -> Facts:
-        from dubito.games.dubito import facts
+    def facts(self) -> "DubitoFacts":
+        from dubito.games.dubito.facts import DubitoFacts
 
-        return facts
+        return DubitoFacts()
 
     @property
     def fakes(self) -> Mapping[str, HousePolicy]:

@@ -6,6 +6,7 @@ from random import Random
 from typing import Final
 
 from dubito.files import NoRules
+from dubito.game import Facts
 from dubito.game.events import EVERYTHING, GameEvent
 from dubito.game.log import Log, Position, SeatLog
 from dubito.plugins.openspiel.engine_types import Engine
@@ -61,7 +62,7 @@ _HAND: Final = {"seat": "your seat", "hand": "what you hold and what else you se
 _STATE: Final = {"seat": "your seat", "state": "what you know of the game, in OpenSpiel's notation"}
 
 
-class OpenSpielFacts:
+class OpenSpielFacts(Facts[NoRules]):
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 

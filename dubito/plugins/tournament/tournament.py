@@ -65,15 +65,14 @@ MatchReport = tuple[dict[str, bool], MatchLine | None]  # the enforced limits an
 def describe_deviations(config: TournamentConfig) -> list[str]:
     """Return sentences about settings that deviate from the announcement's rules."""
     is_v2 = config.dialect == "v2"
-    announced = TournamentConfig(games=config.games, bots=config.bots)
+    chosen = config.model_dump()
+    usual = TournamentConfig(games=config.games, bots=config.bots).model_dump()
     values = {
-        key: (_format_value(getattr(config, key)), _format_value(getattr(announced, key)))
+        key: (_format_value(chosen[key]), _format_value(usual[key]))
         for key in _ANNOUNCED_SETTINGS
         if key != "ponder_seconds" or is_v2
     }
-    deviations = [
-        f"{key} is {value}, not {usual} as announced" for key, (value, usual) in values.items() if value != usual
-    ]
+    deviations = [f"{key} is {own}, not {other} as announced" for key, (own, other) in values.items() if own != other]
     networked = [name for name, entry in config.bots.items() if isinstance(entry, BotConfig) and entry.network]
     if networked:
         deviations.append(f"{', '.join(networked)} may use the network")

@@ -14,7 +14,7 @@ from dubito.game.log import Log, Position, SeatLog
 from dubito.game.position_file import dump_position, load_position
 from dubito.games.bs.cards import DECK, Card, TurnEvent
 from dubito.games.bs.engine import State
-from dubito.games.bs.facts import example_position, facts, random_answer, steady_facts
+from dubito.games.bs.facts import BSFacts, example_position, random_answer
 from dubito.games.bs.game import GAME
 from dubito.games.bs.knowledge import BSRules, Knowledge
 from dubito.games.bs.table import SEATS
@@ -34,7 +34,7 @@ def numbers(cards: Any) -> list[int]:
 
 def test_facts_match_the_engine() -> None:
     for game, position in games():
-        told, seat = facts(position), position.seat
+        told, seat = BSFacts().facts(position), position.seat
         public = game.public
         assert (told["node"], told["mover"], told["number"]) == (public.node, public.mover, public.number)
         assert (told["pile"], told["hands"], told["round"]) == (public.pile, list(public.hands), public.round)
@@ -51,7 +51,7 @@ def test_certain_cards_are_really_held() -> None:
     """The facts must also contain certain cards now and then, or the test would prove nothing."""
     certain, sure, own = 0, 0, 0
     for game, position in games():
-        told = facts(position)
+        told = BSFacts().facts(position)
         known = position.known(Knowledge)
         for other in SEATS:
             real = Counter(numbers(game.hands[other].cards))
@@ -132,7 +132,7 @@ def facts_of(game: State, seat: int, *moves: Any) -> dict[str, Any]:
     log = Log(game.start)
     for move in moves:
         log.add(game.apply(move, EVERYTHING))
-    return facts(Position(BSRules(), game.public.node, log.of(seat)))
+    return BSFacts().facts(Position(BSRules(), game.public.node, log.of(seat)))
 
 
 HANDS = [[n] * 4 + [n + 4] * 4 + [n + 8] * 4 + [12] for n in range(4)]
@@ -203,7 +203,7 @@ def test_a_history_only_grows_from_question_to_question() -> None:
     for _, position in games():
         if len(position.log) == 2:
             last.clear()  # a new game
-        told = facts(position)
+        told = BSFacts().facts(position)
         before, moves = last.get(position.seat, ([], 0))
         assert told["history"][: len(before)] == before
         assert len(told["own_moves"]) == moves, "each question follows one more move"
@@ -213,11 +213,13 @@ def test_a_history_only_grows_from_question_to_question() -> None:
 
 def test_steady_facts_and_keys_do_not_change() -> None:
     positions = [position for _, position in games() if position.seat == 2]
-    first = facts(positions[0])
+    first = BSFacts().facts(positions[0])
     for position in positions:
-        told = facts(position)
+        told = BSFacts().facts(position)
         assert told.keys() == first.keys()
-        assert {key: told[key] for key in steady_facts()} == {key: first[key] for key in steady_facts()}
+        assert {key: told[key] for key in BSFacts().steady_facts()} == {
+            key: first[key] for key in BSFacts().steady_facts()
+        }
         json.dumps(told)
 
 
@@ -226,7 +228,7 @@ def test_position_is_read_as_it_was_written() -> None:
         position = example_position(node)
         read = load_position(GAME, dump_position(GAME, position))
         assert read == position
-        assert facts(read) == facts(position)
+        assert BSFacts().facts(read) == BSFacts().facts(position)
 
 
 def broken(change: Any) -> str:

@@ -15,7 +15,7 @@ from dubito.game.position_file import dump_position, load_position
 from dubito.game.words import parse_facts
 from dubito.games.defuse.engine import BOMB, State
 from dubito.games.defuse.events import DrawEvent, HandEvent, HideEvent, LookEvent, PileEvent, PlayEvent, TakeEvent
-from dubito.games.defuse.facts import example_position, facts
+from dubito.games.defuse.facts import DefuseFacts
 from dubito.games.defuse.fake_models import act, place
 from dubito.games.defuse.game import GAME
 from dubito.games.defuse.knowledge import Knowledge, Pile
@@ -57,7 +57,7 @@ def games(many: int = 80) -> Iterator[Watched]:
 def test_facts_match_the_engine() -> None:
     for watched in games():
         game = watched.game
-        told = facts(watched.position(game.seat))
+        told = DefuseFacts().facts(watched.position(game.seat))
         assert told["hand"] == {card: n for card, n in game.hands[game.seat].items() if n}
         assert (told["pile"], told["own_cards"]) == (len(game.pile), sum(game.hands[game.seat].values()))
         assert told["other_cards"] == sum(game.hands[1 - game.seat].values())
@@ -129,7 +129,7 @@ def test_indistinguishable_worlds_have_the_same_facts() -> None:
             if mine[0] != mine[1]:
                 break  # seat 0 has seen the difference
             if here.game.seat == 0:
-                assert facts(mine[0]) == facts(mine[1])
+                assert DefuseFacts().facts(mine[0]) == DefuseFacts().facts(mine[1])
                 found += 1
             output = here.by_chance(chance)
             if there.game.why_illegal(output) is not None or output == "shuffle":
@@ -205,7 +205,7 @@ def test_position_is_read_as_it_was_written() -> None:
         position = watched.position(watched.game.seat)
         read = load_position(GAME, dump_position(GAME, position))
         assert read == position
-        assert facts(read) == facts(position)
+        assert DefuseFacts().facts(read) == DefuseFacts().facts(position)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_position_is_read_as_it_was_written() -> None:
     ],
 )
 def test_impossible_positions_are_refused(change: dict[str, object], words: str) -> None:
-    plain = json.loads(dump_position(GAME, example_position("turn")))
+    plain = json.loads(dump_position(GAME, DefuseFacts().example_position("turn")))
     with pytest.raises(UsageError) as caught:
         load_position(GAME, json.dumps(plain | change))
     assert words in str(caught.value)

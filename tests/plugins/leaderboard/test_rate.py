@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import yaml
 
-from dubito.experiment.resolve import rules_incompatibility
 from dubito.experiment.stored import open_recorded_run
 from dubito.game.find import find_bots
 from dubito.games.dubito.game import GAME
@@ -176,7 +175,7 @@ def test_rating_of_built_in_bots_does_not_depend_on_workers(
         pytest.importorskip("pyspiel")
     registry = find_bots(Path("/"), read_book(name).book.game)
     usual = registry.game.rules()  # all books use these rules
-    playing = (bot for bot in registry.bots.values() if not rules_incompatibility(usual, bot.cls))
+    playing = (bot for bot in registry.bots.values() if not bot.cls.rules_incompatibility(usual))
     bot = next((bot.name for bot in playing if bot.file.stem == stem), None)
     if bot is None:
         pytest.skip("this bot does not support the game")

@@ -184,9 +184,9 @@ class StacksGame(Game[Rules, State, GameEvent]):
 
     @property
     def facts(self) -> Facts:
-        from games.stacks import facts
+        from games.stacks.facts import StacksFacts
 
-        return facts
+        return StacksFacts()
 
     @property
     def fakes(self) -> Mapping[str, HousePolicy]:

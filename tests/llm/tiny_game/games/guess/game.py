@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from dubito.game import Facts, Game, GameEvent, Measure, Results
 
-from . import facts
+from .facts import GuessFacts
 from .state import NODES, Begun, HandDealt, Moved, Rules, State
 
 RESULTS: Final = Results(
@@ -48,7 +48,7 @@ class GuessGame(Game[Rules, State, GameEvent]):
 
     @property
     def facts(self) -> Facts:
-        return facts
+        return GuessFacts()
 
 
 GAME: Final = GuessGame()
