@@ -81,14 +81,15 @@ class Narrator:
 
     def _print_move(self, moment: Moment) -> None:
         output, session = moment.output, self._session
-        forfeited = isinstance(output, Forfeit)
-        for each in () if forfeited else self._teller.describe_move(moment.seat, output, moment.events):
+        for each in (
+            () if isinstance(output, Forfeit) else self._teller.describe_move(moment.seat, output, moment.events)
+        ):
             truth = f"[{each.truth}]" if self._show_hands and each.truth else ""
             if text := " ".join(filter(None, (each.said, truth))):
                 self._print_line(text)
         for fault in moment.faults:
             note(fault)
-        if forfeited:
+        if isinstance(output, Forfeit):
             self._print_line(describe_forfeit(output.seat, session.reader, session.game))
 
     def _print_line(self, text: str) -> None:

@@ -43,8 +43,8 @@ def model_words(settings: ModelSettings) -> list[str]:
         usual = next(api for api, wire in protocols().items() if wire.bot == implied["bot"])
         implied = {"api": usual, **implied}
     skipped = {"model", "prompt", "fallback", *(["base_url"] if provider == kind else [])}
-    for key in (key for key in ModelSettings.model_fields if key not in skipped):
-        value, described = getattr(settings, key), ModelSettings.model_fields[key]
+    for key, value in settings.model_dump(exclude=skipped).items():
+        described = ModelSettings.model_fields[key]
         if value not in (None, implied.get(key, described.default)):
             words += Setting(key, described).to_words(value)
     return words

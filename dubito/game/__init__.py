@@ -19,7 +19,7 @@ from dubito.game.base import BaseGame as BaseGame
 from dubito.game.base import Bool as Bool
 from dubito.game.base import Cards as Cards
 from dubito.game.base import Choice as Choice
-from dubito.game.base import E, R, S
+from dubito.game.base import E, Out, R, S
 from dubito.game.base import Ending as Ending
 from dubito.game.base import Facts as Facts
 from dubito.game.base import Habit as Habit
@@ -36,6 +36,7 @@ from dubito.game.base import State as State
 from dubito.game.base import Text as Text
 from dubito.game.base import Whole as Whole
 from dubito.game.base import house_contenders as house_contenders
+from dubito.game.base import node_view as node_view
 from dubito.game.events import GameEvent as GameEvent
 from dubito.game.legal import View as View
 from dubito.game.seating import Player as Player
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from dubito.game.workshop import Workshop
 
 
-class Game(BaseGame[R, S, E]):
+class Game(BaseGame[R, S, E, Out]):
     """Everything that the harness knows about a game, as in `class BSGame(Game[BSRules, State, GameEvent])`.
 
     Its properties import their module when they are read, so that a run of bots does not load them.

@@ -32,13 +32,15 @@ if TYPE_CHECKING:
 
     from dubito.game.log import Position
 
-    R = TypeVar("R", default=Any)
+    R = TypeVar("R", default=Any)  # rules
     S = TypeVar("S", bound="State", default=Any)
     E = TypeVar("E", bound="GameEvent", default=Any)
+    Out = TypeVar("Out", default=Any)  # outputs
+    AnyState = TypeVar("AnyState", bound="State", covariant=True, default="State")
 else:
     from typing import TypeVar
 
-    R, S, E = TypeVar("R"), TypeVar("S"), TypeVar("E")
+    R, S, E, Out, AnyState = map(TypeVar, ("R", "S", "E", "Out", "AnyState"))
 
 # the last count of every seat: moves that the fallback made for a failed bot
 FALLBACK_TURNS: Final = "fallback_turns"
@@ -77,7 +79,7 @@ class State(Protocol):
     def start(self) -> Sequence[GameEvent]:
         """The events of the deal. Only valid before the first move."""
 
-    def view(self) -> Any:
+    def view(self) -> object:
         """Return what the seat to move sees. The view is valid until the move is made.
 
         If a move is the answer to a node, the view has `node` and `why_illegal(output)`, which returns a sentence, or
@@ -85,10 +87,10 @@ class State(Protocol):
         many. A subclass of `View` only needs to define one of the two.
         """
 
-    def cards(self, seat: int, streams: SeatStreams) -> Any:
+    def cards(self, seat: int, streams: SeatStreams) -> object:
         """Return a read-only view of the seat's cards. Bots get it as `self.cards`."""
 
-    def apply(self, output: Any, announce: int = ANNOUNCED) -> Sequence[GameEvent]:
+    def apply(self, output: object, announce: int = ANNOUNCED) -> Sequence[GameEvent]:
         """Make a move for the seat to move and return its events in order.
 
         `announce` is 0 if no events are needed, ANNOUNCED if silent events are not, or EVERYTHING. A game that is not
@@ -96,7 +98,7 @@ class State(Protocol):
         the output.
         """
 
-    def copy_of(self, output: Any) -> Any:
+    def copy_of(self, output: Any) -> object:
         """Return a copy of an applied output that no bot holds a reference to."""
 
     def ending(self) -> Ending:
@@ -174,7 +176,7 @@ class Facts(Generic[R]):
 
     # The facts that are worded differently for a decision model, which always gets all questions of a turn.
     AT_ONCE: Mapping[str, object] = MappingProxyType({})
-    # The names of the facts that an agent gets with every question; it has to ask for the others. None for all facts.
+    # The facts that an agent gets with every question; it can ask for the rest. None for all.
     BRIEF: Set[str] | None = None
 
     @abstractmethod
@@ -196,8 +198,7 @@ class Facts(Generic[R]):
     def turn(self, position: "Position[R]") -> Sequence["Position[R]"]:
         """Return the positions of this question and of all that may follow in the same turn.
 
-        Each comes after the answers that lead to it. Games with a walk define this for prompts that ask all questions
-        of a turn at once.
+        Each comes after the answers that lead to it. Prompts that ask all questions of a turn at once need this.
         """
         return [position]
 
@@ -333,7 +334,7 @@ class Results:
 HousePolicy = Callable[[str, Random], Mapping[str, Any]]
 
 
-def house_contenders(openai: str, anthropic: str) -> list[dict[str, Any]]:
+def house_contenders(openai: str, anthropic: str) -> list[dict[str, str]]:
     """Return two fake models for `Game.demo`, one per provider protocol.
 
     The model `random` is listed as "chance".
@@ -364,7 +365,12 @@ class LieMark(NamedTuple):
     called: bool = False  # whether the move calls a play a lie
 
 
-class BaseGame(Generic[R, S, E]):
+def node_view(state: State) -> View:
+    """Return the view of a move that is the answer to a node. Not for games with a walk."""
+    return cast(View, state.view())
+
+
+class BaseGame(Generic[R, S, E, Out]):
     """What the harness needs to know about a game to play it with bots. Games subclass `dubito.game.Game`."""
 
     name: str
@@ -382,10 +388,13 @@ class BaseGame(Generic[R, S, E]):
     version: str = ""  # version of the library that implements the rules, if any
     deal_rules: tuple[str, ...] = ()  # the rules that affect the deal
     # the config of `dubito demo`: two contenders that use fake models
-    events: tuple[type[GameEvent], ...] = ()  # all classes of events, to read positions from files
-    demo: Mapping[str, Any] = MappingProxyType({})
+    events: tuple[type[E], ...] = ()  # all classes of events, to read positions from files
+    demo: Mapping[str, object] = MappingProxyType({})
     forfeits: bool = False  # whether its states have `forfeit()`, so that a failing seat ends the game
     forfeit_means: str = "nobody wins"  # describes the consequence of a forfeit
+
+    def __class_getitem__(cls, kinds: object) -> type:
+        return cls  # the type variables of Python 3.11 have no defaults
 
     @property
     def base_path(self) -> str:
@@ -415,7 +424,7 @@ class BaseGame(Generic[R, S, E]):
         """Whether the game has two seats, so that a pair and a seat describe a whole table."""
         return self.seats[1] == 2
 
-    def rules(self, **settings: Any) -> R:
+    def rules(self, **settings: object) -> R:
         """Build the config's `rules`, by default for a game without variants.
 
         They are a strict and frozen pydantic model, which forbids unknown keys and has a default for every key.
@@ -424,7 +433,7 @@ class BaseGame(Generic[R, S, E]):
 
         return cast(R, NoRules(**settings))
 
-    def rules_of_run(self, stored: Mapping[str, Any]) -> Any:
+    def rules_of_run(self, stored: Mapping[str, object]) -> object:
         """Build rules for `deal` from what a run has stored.
 
         They were validated before, so a game can override this with a class that imports less.
@@ -440,33 +449,33 @@ class BaseGame(Generic[R, S, E]):
         """Deal a game. `chance` is the only source of randomness."""
 
     @abstractmethod
-    def deal_to_json(self, state: S) -> dict[str, Any]:
+    def deal_to_json(self, state: S) -> dict[str, object]:
         """Return what was dealt, before the first move. Equal deals return equal JSON."""
 
-    def output_to_json(self, output: Any) -> Any:
+    def output_to_json(self, output: Out) -> object:
         """Return a move as JSON-compatible values."""
         return output
 
-    def output_from_json(self, value: Any) -> Any:
+    def output_from_json(self, value: object) -> Out:
         """Return the move that `output_to_json` converted. Raises UsageError if there is none."""
-        return value
+        return cast(Out, value)
 
-    def output_of(self, node: str, answer: Any, cards: Any) -> Any:
+    def output_of(self, node: str, answer: object, cards: Any) -> Out:
         """Convert a model's answer at a node to a move, given the seat's cards.
 
         Raises IllegalOutput if this is impossible.
         """
-        return answer
+        return cast(Out, answer)
 
-    def answer_of(self, node: str, output: Any) -> Any:
+    def answer_of(self, node: str, output: Out) -> object:
         """Return an answer at a node that leads to this move or an equivalent one."""
         return output
 
-    def legal(self, view: Any) -> Sequence[Any] | None:
+    def legal(self, view: Any) -> Sequence[Out] | None:
         """Return the legal moves at a view, or None if there are too many to list."""
-        return read_legal(view)
+        return cast(Sequence[Out] | None, read_legal(view))
 
-    def walk(self, bot: Any, view: Any) -> Generator[str, Any, Any]:
+    def walk(self, bot: Any, view: Any) -> Generator[str, Any, Out]:
         """Ask a bot the questions of a turn: yield nodes, receive the answers, and return the move.
 
         Only games in which a turn can have several questions define this. In all others, every move is the answer to
@@ -482,7 +491,7 @@ class BaseGame(Generic[R, S, E]):
         """Return the truth about what a model can state before this move."""
         return None
 
-    def lie(self, state: S, output: Any) -> Lie | None:
+    def lie(self, state: S, output: Out) -> Lie | None:
         """Classify a move before it is made. Return None if it is not a lie."""
         return None
 
@@ -490,7 +499,7 @@ class BaseGame(Generic[R, S, E]):
     def has_lies(self) -> bool:
         return type(self).lie is not BaseGame.lie
 
-    def lie_mark(self, state: S, output: Any) -> LieMark | None:
+    def lie_mark(self, state: S, output: Out) -> LieMark | None:
         """Mark a move before it is made, so that reports can show who catches whose lies."""
         return None
 
@@ -516,7 +525,7 @@ class BaseGame(Generic[R, S, E]):
         """
         return True
 
-    def said_of(self, bot: type[Player], rules: Mapping[str, Any], settings: Mapping[str, Any]) -> str | None:
+    def said_of(self, bot: type[Player], rules: Mapping[str, object], settings: Mapping[str, object]) -> str | None:
         """Return a note on a bot class for a run's warnings, given the rules and the bot's settings, or None."""
         return None
 
@@ -542,15 +551,15 @@ class BaseGame(Generic[R, S, E]):
             raise UsageError(f"{self.name} has no node {one_line(name, 60)!r}")
         return match
 
-    def legal_answers(self, state: Any) -> list[Any] | None:
+    def legal_answers(self, state: S) -> list[object] | None:
         """Return the legal answers to the current question, or None if they cannot be listed.
 
         They are the view's list, or the answers to a yes-or-no or multiple-choice question that the view accepts. Only
         the view can list cards, messages and numbers.
         """
-        return self.legal_answers_of(state.view(), state.cards(state.seat, DealStreams(0, 0).seat(state.seat)))
+        return self.legal_answers_of(node_view(state), state.cards(state.seat, DealStreams(0, 0).seat(state.seat)))
 
-    def legal_answers_of(self, view: Any, cards: Any) -> list[Any] | None:
+    def legal_answers_of(self, view: View, cards: object) -> list[object] | None:
         """Return the legal answers at a view, given the seat's cards, or None if there is no list."""
         node, legal = self.node(view.node), self.legal(view)
         if legal is not None:
@@ -564,7 +573,7 @@ class BaseGame(Generic[R, S, E]):
                 return None
         return [answer for answer in few if self._is_accepted(view, answer, cards)]
 
-    def _is_accepted(self, view: Any, answer: Any, cards: Any) -> bool:
+    def _is_accepted(self, view: View, answer: object, cards: object) -> bool:
         """Return whether the answer leads to an output that the view accepts."""
         with suppress(IllegalOutput):
             return view.why_illegal(self.output_of(view.node, answer, cards)) is None

@@ -42,16 +42,21 @@ def limit_bot_time(cls: type[P], seconds: float, nodes: Sequence[Node]) -> type[
     def call(method: str, call: Callable[[], T]) -> T:
         return _call(seconds, letters, method, call)
 
-    def __init__(self: Player, id: int, **settings: Any) -> None:  # noqa: N807, it becomes a method
+    def __init__(self: Player, id: int, **settings: object) -> None:  # noqa: N807, it becomes a method
         call("__init__", lambda: cast(Any, cls).__init__(self, id, **settings))
 
-    def play(self: Player, view: Any) -> Any:
-        return call("play", lambda: cast(Any, cls).play(self, view))
+    def play(self: P, view: object) -> object:
+        return call("play", lambda: cls.play(self, view))
 
-    def observe(self: Player, event: Any) -> None:
-        call("observe", lambda: cast(Any, cls).observe(self, event))
+    def observe(self: P, event: object) -> None:
+        call("observe", lambda: cls.observe(self, event))
 
-    methods: dict[str, Any] = {"__module__": cls.__module__, "__doc__": cls.__doc__, "__init__": __init__, "play": play}
+    methods: dict[str, object] = {
+        "__module__": cls.__module__,
+        "__doc__": cls.__doc__,
+        "__init__": __init__,
+        "play": play,
+    }
     if cls.needs_events():  # leave `observe` out if the bot does not define it, so that no events are built
         methods["observe"] = observe
     timed: type[P] = cast(Any, type(cls))(cls.__name__, (cls,), methods)

@@ -22,7 +22,7 @@ from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from dubito.errors import UsageError, find_similar, join_names, one_line, suggestion
 from dubito.game import Family, Game, Player
@@ -295,7 +295,7 @@ class Bot(NamedTuple):
     """A bot that can be played."""
 
     name: str
-    cls: type[Any]  # a Player of its game
+    cls: type[Player]
     file: Path
     kind: BotKind
     digest: str  # sha256 of the file
@@ -313,7 +313,7 @@ class Bot(NamedTuple):
         return self.cls.__dict__.get("defaults") == {}
 
     @property
-    def fastest(self) -> type[Any]:
+    def fastest(self) -> type[Player]:
         """The compiled class if this installation has one, otherwise `cls`."""
         return compiled_twin(self.cls, self.file, self.digest)
 
@@ -389,7 +389,7 @@ class Registry:
         return games
 
     @property
-    def fallback(self) -> type[Any]:
+    def fallback(self) -> type[Player]:
         """The bot class that takes over when a turn fails, which is the game's weakest (R13).
 
         A user's bot of that name does not take over.
@@ -502,7 +502,7 @@ def _load_program(file: Path, own: Path) -> Bot:
     settings = read_yaml(file)
     if not isinstance(settings, dict) or not isinstance(settings.get("process"), list):
         raise UsageError("`process` is missing; add a line such as `process: [python3, my_bot.py]`")
-    base: type[Any] = import_bots("llms._program_bot").ProgramBot
+    base: type[Player] = import_bots("llms._program_bot").ProgramBot
     command = one_line(" ".join(map(str, settings["process"])), 80)
     fields = {"defaults": settings, "usual": False, "origin": "a program", "__doc__": f"The program {command}."}
     digest = sha256(file.read_bytes()).hexdigest()

@@ -6,7 +6,7 @@ of them.
 
 from collections.abc import Collection, Iterator, Sequence
 from inspect import get_annotations
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 from dubito.errors import find_similar, join_names, one_line
 from dubito.game import Answer, Ending, Game, LineupKind, Node, Player, Results, Text
@@ -134,7 +134,7 @@ def find_position_flaws(position: object) -> Iterator[str]:
         yield f"example_position returns {_shorten(position)}, which is not a Position of dubito.game.log"
 
 
-def find_ending_flaws(ending: Any, results: Results, seats: int) -> Iterator[str]:
+def find_ending_flaws(ending: object, results: Results, seats: int) -> Iterator[str]:
     """Yield the flaws in an ending for this number of seats."""
     if not isinstance(ending, Ending):
         yield f"ending() returns {_shorten(ending)}, but must return an Ending"
@@ -169,7 +169,7 @@ def _count_and_list(counts: Collection[str]) -> str:
     return f"{len(counts)} ({', '.join(counts)})"
 
 
-def _numbers(ending: Ending) -> Iterator[Any]:
+def _numbers(ending: Ending) -> Iterator[int]:
     yield from ending.game_counts
     yield from ending.marks
     for counts in ending.counts:

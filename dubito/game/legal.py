@@ -1,7 +1,7 @@
 """Views that can list their legal moves, and the functions that use these lists."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from dubito.errors import describe_value, find_similar, one_line
 
@@ -16,9 +16,9 @@ class View:
 
     __slots__ = ()
 
-    node: Any  # name of the current node
+    node: str  # name of the current node
 
-    def legal(self) -> Sequence[Any] | None:
+    def legal(self) -> Sequence[object] | None:
         """Return the legal outputs in display order, or None if there are too many."""
         return None
 
@@ -49,7 +49,7 @@ def _suggest_spelling(view: type[View]) -> str:
     return ""
 
 
-def read_legal(view: Any) -> Sequence[Any] | None:
+def read_legal(view: object) -> Sequence[object] | None:
     """Return the view's `legal()`, or None if the view has no such method."""
     legal = getattr(view, "legal", None)
     return legal() if callable(legal) else None
@@ -65,23 +65,25 @@ def is_listed(output: object, legal: Sequence[object]) -> bool:
     return any(type(output) is type(one) and output == one for one in legal)
 
 
-def describe_legal(legal: Sequence[Any]) -> str:
+def describe_legal(legal: Sequence[object]) -> str:
     """Describe legal moves: `pass or bet`, `one of 2, 3, 5`, `a whole number from 0 to 9`."""
-    if _is_unbroken(legal):
-        return f"a whole number from {min(legal[0], legal[-1])} to {max(legal[0], legal[-1])}"
+    if bounds := _bounds_of_unbroken(legal):
+        return f"a whole number from {bounds[0]} to {bounds[1]}"
     names = [("no", "yes")[one] if isinstance(one, bool) else one_line(str(one), 60) for one in legal[:_MAX_LISTED]]
     if len(legal) > _MAX_LISTED:
         return f"one of {', '.join(names)}, and {len(legal) - _MAX_LISTED:,} others"
     return " or ".join(names) if len(names) < 3 else f"one of {', '.join(names)}"
 
 
-def _is_unbroken(legal: Sequence[Any]) -> bool:
-    """Return whether these are at least three consecutive integers, ascending or descending."""
-    if len(legal) < 3 or any(type(one) is not int for one in legal[:2]):
-        return False
-    if isinstance(legal, range):
-        return legal.step in (1, -1)
-    step = legal[1] - legal[0]
-    return step in (1, -1) and all(
-        type(one) is int and one == legal[0] + step * place for place, one in enumerate(legal)
-    )
+def _bounds_of_unbroken(legal: Sequence[object]) -> tuple[int, int] | None:
+    """Return the least and the greatest of at least three consecutive integers, ascending or descending."""
+    if len(legal) < 3 or type(first := legal[0]) is not int or type(last := legal[-1]) is not int:
+        return None
+    unbroken = range(first, last + 1) if first < last else range(first, last - 1, -1)
+    if len(unbroken) != len(legal) or (legal != unbroken and not all(map(_is_same_int, legal, unbroken))):
+        return None
+    return min(first, last), max(first, last)
+
+
+def _is_same_int(one: object, number: int) -> bool:
+    return type(one) is int and one == number

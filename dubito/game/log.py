@@ -9,7 +9,7 @@ an object with a method `see`, which gets the events one after another.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast, overload
 
 from dubito.game.events import AnswerEvent, GameEvent, Listener
 
@@ -29,6 +29,7 @@ class Fold(Protocol):
 
 
 F = TypeVar("F", bound=Fold)
+T = TypeVar("T")
 
 
 class _Diary:
@@ -37,14 +38,15 @@ class _Diary:
     def __init__(self, events: Iterable[GameEvent] = ()) -> None:
         self.events = list(events)
         self.is_closed = False  # the seat has left the game
-        self._folds = dict[object, tuple[Any, Any, int]]()  # rules, the fold, and how many events it has seen
+        self._folds = dict[object, tuple[object, Fold, int]]()  # rules, the fold, and how many events it has seen
 
-    def fold(self, make: Callable[[Any, int], F], rules: Any, seat: int, end: int) -> F:
+    def fold(self, make: Callable[[T, int], F], rules: T, seat: int, end: int) -> F:
         """Return the fold over the first `end` events, computed from the last one if possible."""
-        known: F
-        given, known, seen = self._folds.get(make, (None, None, 0))
-        if known is None or given is not rules or seen > end:
+        given, last, seen = self._folds.get(make, (None, None, 0))
+        if last is None or given is not rules or seen > end:
             known, seen = make(rules, seat), 0
+        else:
+            known = cast(F, last)
         for event in islice(self.events, seen, end):
             known.see(event)
         self._folds[make] = rules, known, end
@@ -71,11 +73,11 @@ class SeatLog(Sequence[GameEvent]):
         """Return the log with what the seat has seen since."""
         return SeatLog._of_diary(self.seat, self._diary)
 
-    def with_answer(self, node: str, answer: Any) -> "SeatLog":
+    def with_answer(self, node: str, answer: object) -> "SeatLog":
         """Return another log, in which the seat has also given this answer."""
         return SeatLog(self.seat, [*self, AnswerEvent(node, answer, only=self.seat)])
 
-    def fold(self, make: Callable[[Any, int], F], rules: Any) -> F:
+    def fold(self, make: Callable[[T, int], F], rules: T) -> F:
         """Return `make(rules, seat)` after all events. It is only valid until the next call."""
         return self._diary.fold(make, rules, self.seat, self._end)
 
@@ -137,7 +139,7 @@ class AnswerNotes(Listener):
     def __init__(self, log: Log, seat: int) -> None:
         self.log, self.seat = log, seat
 
-    def note_answer(self, node: str, answer: Any) -> None:
+    def note_answer(self, node: str, answer: object) -> None:
         self.log.add([AnswerEvent(node, answer, only=self.seat)])
 
 
@@ -154,6 +156,6 @@ class Position(Generic[R]):
         """The seat that is asked."""
         return self.log.seat
 
-    def known(self, make: Callable[[Any, int], F]) -> F:
+    def known(self, make: Callable[[R, int], F]) -> F:
         """Return `make(rules, seat)`, which has seen all events. It is only valid until the next call."""
         return self.log.fold(make, self.rules)

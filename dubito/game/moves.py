@@ -4,11 +4,12 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 from dubito.errors import DubitoError, IllegalOutput, UsageError, one_line
-from dubito.game import Game
-from dubito.game.events import EVERYTHING
+from dubito.game import Game, State
+from dubito.game.events import EVERYTHING, GameEvent
+from dubito.game.table import Forfeitable
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,7 @@ class Forfeit:
     seat: int
 
 
-def output_of(game: Game, stored: Any) -> Any:
+def output_of(game: Game, stored: object) -> object:
     """Parse a stored output. Raises UsageError if it is not an output of the game."""
     if game.forfeits and isinstance(stored, dict) and list(stored) == ["seat"] and type(stored["seat"]) is int:
         return Forfeit(stored["seat"])
@@ -29,7 +30,7 @@ def output_of(game: Game, stored: Any) -> Any:
 
 
 @contextmanager
-def require_whole_game(state: Any) -> Iterator[None]:
+def require_whole_game(state: State) -> Iterator[None]:
     """Raise UsageError unless the moves made inside are legal and finish the game."""
     try:
         yield
@@ -39,10 +40,9 @@ def require_whole_game(state: Any) -> Iterator[None]:
         raise UsageError(f"the record ends after {state.turns_played} turns, before the game is over")
 
 
-def make_move(state: Any, output: Any) -> Sequence[Any]:
+def make_move(state: State, output: object) -> Sequence[GameEvent]:
     """Make the move, or apply the forfeit. Raises IllegalOutput if the rules refuse it."""
     if not isinstance(output, Forfeit):
-        events: Sequence[Any] = state.apply(output, EVERYTHING)
-        return events
-    state.forfeit(output.seat)
+        return state.apply(output, EVERYTHING)
+    cast(Forfeitable, state).forfeit(output.seat)
     return []

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -24,21 +24,21 @@ _type_adapter: Final = cache(TypeAdapter)  # creating an instance takes longer t
 
 class _File(CheckedModel):
     format: str
-    rules: dict[str, Any]
+    rules: dict[str, object]
     seat: Annotated[int, Field(ge=0)]
     node: str
-    log: list[dict[str, Any]]
-    hidden: Any = None
+    log: list[dict[str, object]]
+    hidden: object = None
 
 
-def dump_position(game: Game, position: Position[Any]) -> str:
+def dump_position(game: Game, position: Position) -> str:
     """Return a position as the text of a file."""
     events = [{"event": type(event).__name__, **asdict(event)} for event in position.log]  # type: ignore[call-overload]
     content = {"format": _format(game), "rules": position.rules.model_dump(), "seat": position.seat}
     return format_lines({**content, "node": position.node, "log": events}, ["log"])
 
 
-def load_position(game: Game, text: str) -> Position[Any]:
+def load_position(game: Game, text: str) -> Position:
     """Parse the output of `dump_position`.
 
     The only check of the content is that the game can compute its facts. Raises UsageError if the text is malformed.
@@ -69,7 +69,7 @@ def _format(game: Game) -> str:
     return f"{game.name} position {_VERSION}"
 
 
-def _parse_event(game: Game, place: int, fields: Mapping[str, Any]) -> GameEvent:
+def _parse_event(game: Game, place: int, fields: Mapping[str, object]) -> GameEvent:
     known = {kind.__name__: kind for kind in (*game.events, AnswerEvent)}
     name = fields.get("event")
     if name not in known:
@@ -82,7 +82,7 @@ def _parse_event(game: Game, place: int, fields: Mapping[str, Any]) -> GameEvent
     return event
 
 
-def _check(game: Game, position: Position[Any]) -> Position[Any]:
+def _check(game: Game, position: Position) -> Position:
     if any(event.only not in (None, position.seat) for event in position.log):
         raise UsageError(f"log: it contains an event that seat {position.seat} does not see")
     try:

@@ -12,6 +12,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from dubito.errors import IllegalOutput, UsageError, one_line
 from dubito.files import check_format, describe_fault
 from dubito.game import Game, State
+from dubito.game.events import GameEvent
 from dubito.game.moves import Forfeit, make_move, output_of
 from dubito.game.reader import Reader
 from dubito.game.seeds import Seed
@@ -32,7 +33,7 @@ class Strict:
 class GameRecord(Strict):
     game: str  # the game's name
     players: list[str]
-    rules: dict[str, Any]
+    rules: dict[str, object]
     seed: Seed | None  # None in a game of a run whose seed is secret
     deal: int
     dealt: dict[str, Any]
@@ -73,11 +74,11 @@ def refuse_other_format(text: str, known: str, shown: str) -> None:
         check_format(stated, known, shown)
 
 
-def format_lines(content: Mapping[str, Any], lists: Collection[str]) -> str:
+def format_lines(content: Mapping[str, object], lists: Collection[str]) -> str:
     """Format JSON with one line per key and one line per item of these lists."""
     lines = []
     for key, value in content.items():
-        if key in lists:
+        if key in lists and isinstance(value, list):
             items = ",\n  ".join(map(_json, value))
             lines.append(f'"{key}": [\n  {items}\n ]')
         else:
@@ -106,7 +107,7 @@ def _format() -> TypeAdapter[GameRecord]:
 class Recorder:
     """Collects the outputs and the story of a game while it is played."""
 
-    def __init__(self, game: Game, state: State, rules: Mapping[str, Any]) -> None:
+    def __init__(self, game: Game, state: State, rules: Mapping[str, object]) -> None:
         self._game, self._state, self._rules = game, state, dict(rules)
         self._reader = Reader()
         self._teller = game.words.teller(state, self._reader)
@@ -115,7 +116,7 @@ class Recorder:
         self.outputs: list[Any] = []
         self.story: list[str] = []
 
-    def add(self, turn: int, output: Any, events: Sequence[Any]) -> None:
+    def add(self, turn: int, output: object, events: Sequence[GameEvent]) -> None:
         """Record one move of a turn, counted from 1."""
         if isinstance(output, Forfeit):
             self.outputs.append(asdict(output))
@@ -189,7 +190,7 @@ class Records:
             yielded = len(recorder.story)
         yield from recorder.end() if state.over else ["The outputs end before the game is over."]
 
-    def deal_record(self, record: GameRecord) -> tuple[Any, Iterator[Any]]:
+    def deal_record(self, record: GameRecord) -> tuple[State, Iterator[object]]:
         """Return the dealt game and its outputs.
 
         Raises UsageError if the seed is missing or deals other cards than recorded.

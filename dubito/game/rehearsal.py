@@ -12,7 +12,7 @@ from dubito.game.table import Entrant, Table
 
 
 def bot_after(
-    moves: Sequence[Any],
+    moves: Sequence[object],
     bot: str | type[Player],
     *,
     game: str,
@@ -20,7 +20,7 @@ def bot_after(
     seed: int = 0,
     deal: int = 0,
     rules: Mapping[str, object] | None = None,
-    **settings: Any,
+    **settings: object,
 ) -> tuple[Any, Any]:
     """Return the bot to move after these moves, and its view.
 
@@ -40,8 +40,8 @@ def bot_after(
 
 
 def set_up_turn(
-    bot: type[Player], moves: Sequence[Any], dealt: Callable[[], Any], seats: int, settings: Mapping[str, object]
-) -> tuple[Any, Any]:
+    bot: type[Player], moves: Sequence[object], dealt: Callable[[], State], seats: int, settings: Mapping[str, object]
+) -> tuple[Player | None, object]:
     """Return the bot and its view after these moves.
 
     `dealt` deals the same game on each call. The engine makes all moves, including the bot's own.
@@ -55,7 +55,7 @@ def set_up_turn(
     return table.players[table.state.seat], table.state.view()
 
 
-def _seat_after(state: State, moves: Sequence[Any]) -> int:
+def _seat_after(state: State, moves: Sequence[object]) -> int:
     for place, move in enumerate(moves):
         try:
             state.apply(move)

@@ -12,6 +12,8 @@ from random import Random
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
+from dubito.game.seating import Player
+
 _STREAM: Final[ContextVar[Random | None]] = ContextVar("the stream of the seat that moves", default=None)
 
 
@@ -23,7 +25,7 @@ def _stream() -> Random:
 class _Generator(Random):
     """A generator that a bot makes. Without a seed, the seat's stream seeds it."""
 
-    def __init__(self, seed: Any = None) -> None:
+    def __init__(self, seed: int | str | None = None) -> None:
         super().__init__(_stream().getrandbits(64) if seed is None else seed)
 
 
@@ -36,7 +38,7 @@ class SeatRandom:
         if not hasattr(Random, name):
             raise AttributeError(f"module 'random' has no attribute {name!r}; bots draw from the stream of their seat")
 
-        def draw(*arguments: Any, **named: Any) -> Any:
+        def draw(*arguments: object, **named: object) -> object:
             return getattr(_stream(), name)(*arguments, **named)
 
         return draw
@@ -48,14 +50,14 @@ random: Final = SeatRandom()
 class _Redirection(ast.NodeTransformer):
     """Redirects imports of `random` to this module. Line numbers stay the same."""
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | list[ast.stmt]:
         if node.module != "random" or node.level:
             return node
         names = [(alias.asname or alias.name, alias.name) for alias in node.names]
         code = "\n".join(f"from {__name__} import random as _random\n{here} = _random.{name}" for here, name in names)
         return [ast.copy_location(statement, node) for statement in ast.parse(code).body]
 
-    def visit_Import(self, node: ast.Import) -> Any:
+    def visit_Import(self, node: ast.Import) -> list[ast.stmt]:
         others = [alias for alias in node.names if alias.name != "random"]
         drawing = [ast.alias("random", alias.asname) for alias in node.names if alias.name == "random"]
         statements: list[ast.stmt] = [ast.Import(others)] if others else []
@@ -82,9 +84,9 @@ def draw_from_seats(module: ModuleType, base: type) -> None:
             draw_from_seat(cls)
 
 
-def _drawing(method: Callable[..., Any]) -> Callable[..., Any]:
+def _drawing(method: Callable[..., object]) -> Callable[..., object]:
     @wraps(method)
-    def draw(self: Any, *arguments: Any, **named: Any) -> Any:
+    def draw(self: Player, *arguments: object, **named: object) -> object:
         before = _STREAM.set(self.rng)
         try:
             return method(self, *arguments, **named)

@@ -22,7 +22,7 @@ class Seating:
     game: int
     deal: int
     streams: SeatStreams
-    look: Callable[[SeatStreams], Any]  # builds `self.cards`
+    look: Callable[[SeatStreams], object]  # builds `self.cards`
     services: object | None = None  # a model player's access to its model, set up by the run
     rules: object | None = None  # the game's rules; None for the defaults
     log: "SeatLog | None" = None  # what the seat saw of the deal, if the table keeps a log
@@ -61,7 +61,7 @@ class Player(Generic[Held]):
     def rng(self, rng: Loose[Random]) -> None:
         self._rng = rng
 
-    def play(self, view: Any) -> Any:
+    def play(self, view: Any) -> object:
         raise NotImplementedError(f"{type(self).__name__} does not implement play()")
 
     def observe(self, event: Any) -> None:

@@ -1,6 +1,6 @@
 """Play games between bots: `Table` seats and notifies the bots, and `step` makes a move.
 
-Bots are not trusted. Any mistake (R13) becomes a BotError with the bot's name. If the table has neither a fallback nor
+Bots are not trusted. A mistake (R13) becomes a BotError with the bot's name. If the table has neither a fallback nor
 forfeits, the error is raised. Otherwise it is recorded, and either the fallback makes this one move, using its own
 random stream, or the seat forfeits the game.
 
@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Generic, Protocol, cast
 
 from dubito.errors import OUT_OF_MEMORY, BotError, DubitoError, GameError, IllegalOutput, RunStopped, one_line
-from dubito.game.base import BaseGame, State
+from dubito.game.base import AnyState, BaseGame, State
 from dubito.game.events import ANNOUNCED, EVERYTHING, GameEvent
 from dubito.game.log import AnswerNotes, Log
 from dubito.game.seating import Player, Seating, fallback_for, make_player
@@ -23,7 +23,7 @@ from dubito.game.streams import DealStreams
 MAX_MOVES: Final = 1_000_000  # in a game between bots
 
 
-class _Forfeitable(Protocol):
+class Forfeitable(Protocol):
     """A state of a game with forfeits."""
 
     def forfeit(self, seat: int) -> None:
@@ -36,15 +36,15 @@ class Entrant:
 
     name: str
     bot: type[Player]
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
 
 
-class Table:
+class Table(Generic[AnyState]):
     """A game and the players at its table, in seat order."""
 
     def __init__(
         self,
-        state: State,
+        state: AnyState,
         entrants: Sequence[Entrant],
         streams: DealStreams,
         *,
@@ -59,7 +59,7 @@ class Table:
         `number` is the game's number in its run. `services` gives the model players access to their models, by
         seat. Raises BotError if a bot fails and there is neither a `fallback` nor `forfeits`.
         """
-        self.state: Any = state  # Any: the game's own package uses more than State
+        self.state = state
         self.deal, self.number = deal, number
         self.entrants, self.services = entrants, services
         self.errors: list[BotError] = []
@@ -129,7 +129,7 @@ class Table:
             raise error
         self.errors.append(error)
         if self.forfeits and not self.state.over:
-            cast(_Forfeitable, self.state).forfeit(seat)
+            cast(Forfeitable, self.state).forfeit(seat)
 
     def bot_error(self, seat: int, turn: int, reason: str) -> BotError:
         return BotError(self.entrants[seat].name, seat, self.number, self.deal, turn, reason)
@@ -161,7 +161,7 @@ class Table:
                 self._set_announce()
 
 
-def step(table: Table, announce: int = 0) -> tuple[Any, Sequence[Any]]:
+def step(table: Table, announce: int = 0) -> tuple[Any, Sequence[GameEvent]]:
     """Make a single move; turns can consist of several.
 
     Asks the player, applies its output and notifies the table. Returns the output, or None after a forfeit, and the
@@ -195,7 +195,7 @@ def step(table: Table, announce: int = 0) -> tuple[Any, Sequence[Any]]:
     return _play_fallback(table, seat, announce)
 
 
-def _play_fallback(table: Table, seat: int, announce: int) -> tuple[Any, Sequence[Any]]:
+def _play_fallback(table: Table, seat: int, announce: int) -> tuple[object, Sequence[GameEvent]]:
     """Let the fallback make the move. Raises BotError if the fallback also fails."""
     state = table.state
     table.fallback_turns[seat] += 1
@@ -212,7 +212,7 @@ def _play_fallback(table: Table, seat: int, announce: int) -> tuple[Any, Sequenc
     return output, events
 
 
-def play_game(table: Table) -> Any:
+def play_game(table: Table[AnyState]) -> AnyState:
     """Play the game until it is over and return its state.
 
     Raises EndlessGame after `MAX_MOVES` moves.
@@ -270,7 +270,7 @@ class GameCode:
 
     def __init__(self, game: BaseGame, number: int, deal: int) -> None:
         self._game, self._number, self._deal = game, number, deal
-        self.state: Any = None  # set when the game is dealt
+        self.state: State | None = None  # set when the game is dealt
 
     def __enter__(self) -> "GameCode":
         return self

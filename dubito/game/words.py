@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple
 
 from dubito.errors import UsageError, end_sentence, one_line, pluralize
-from dubito.game.base import BaseGame, Bool, Cards, Choice, Node, S, State, Text
+from dubito.game.base import BaseGame, Bool, Cards, Choice, Node, S, State, Text, node_view
 from dubito.game.events import GameEvent
 from dubito.game.legal import describe_legal
 from dubito.game.reader import Reader
@@ -283,7 +283,7 @@ class Words(Generic[S, R]):
 
         They contain nothing that is hidden from the seat.
         """
-        view = state.view()
+        view = node_view(state)
         lines = [f"{name}: {_as_text(value)}" for name, value in _attributes(view).items() if name != "node"]
         held = _as_text(state.cards(seat, DealStreams(0, 0).seat(seat)))
         return [*lines, f"Your cards: {held}", f"{view.node}? {self._describe_answers(state)}"]
@@ -342,12 +342,13 @@ class Words(Generic[S, R]):
 
     def choices(self, state: S) -> list[str]:
         """Return the names the seat to move can choose from. Pages only show the legal ones."""
-        return list(self.game.legal_answers(state) or ()) if isinstance(self._node(state).answer, Choice) else []
+        if not isinstance(self._node(state).answer, Choice):
+            return []
+        return [*map(str, self.game.legal_answers(state) or ())]
 
     def why_illegal(self, state: S, output: object) -> str | None:
         """Return the engine's reason why the seat to move may not do this."""
-        why: str | None = state.view().why_illegal(output)
-        return why
+        return node_view(state).why_illegal(output)
 
     def cheer(self, state: S, seat: int) -> str:
         """Return a line for a person whose game was ended by the last move, otherwise an empty string."""
@@ -370,7 +371,7 @@ class Words(Generic[S, R]):
         return ""
 
     def _node(self, state: S) -> Node:
-        return self.game.node(state.view().node)
+        return self.game.node(node_view(state).node)
 
     def _describe_answers(self, state: S) -> str:
         """Describe valid answers to the current question."""

@@ -177,7 +177,8 @@ class TemplateFiles:
 
 def _include_line(tree: nodes.Template, name: str) -> int:
     for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
-        named = getattr(node, "template", nodes.Const("")).as_const()
+        assert isinstance(node, nodes.Include | nodes.Import | nodes.FromImport | nodes.Extends)
+        named = node.template.as_const()
         if name == named or name in [*named]:
             return node.lineno
     raise AssertionError("the template includes this file")

@@ -12,7 +12,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Final, NamedTuple
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from dubito.errors import Interrupted, UsageError, one_line
 from dubito.files import describe_invalid
@@ -46,7 +46,7 @@ class ChatAnswer(NamedTuple):
     cut_off: bool = False  # whether the token limit cut off the reply
 
 
-def build_rules(game: Game, rules: Mapping[str, object]) -> Any:
+def build_rules(game: Game, rules: Mapping[str, object]) -> object:
     """Build the game's rules. Raises UsageError for unknown or invalid rules."""
     try:
         return game.rules_of_run(rules)
@@ -64,7 +64,7 @@ class ExternalSeat:
     seat: int
     settings: ModelSettings
     prompt: Prompt
-    rules: BaseModel
+    rules: object
     seed: int
 
     def describe(self, deal: int) -> str:
@@ -106,7 +106,7 @@ def set_up_seat(
     opponents: Sequence[str],
     rules: Mapping[str, object],
     seed: int,
-    **player_settings: Any,
+    **player_settings: object,
 ) -> ExternalSeat:
     """Set up a seat. Games, bots and prompts are found as on the command line.
 

@@ -70,7 +70,7 @@ class ProgramSettings(CheckedModel):
 
     reads: list[str] = setting("Other files and folders that the program can read.", [], metavar="[PATH, ...]")
 
-    def complete(self) -> dict[str, Any]:
+    def complete(self) -> dict[str, object]:
         """Return all settings that apply, including defaults."""
         kind = {"remote": True} if self.remote else {"process": self.process}
         reads = {"reads": self.reads} if self.reads else {}
@@ -78,8 +78,8 @@ class ProgramSettings(CheckedModel):
 
 
 def check_program(
-    name: str, settings: Mapping[str, object], defaults: Mapping[str, Any], folder: Path | None, home: Path
-) -> dict[str, Any]:
+    name: str, settings: Mapping[str, object], defaults: Mapping[str, object], folder: Path | None, home: Path
+) -> dict[str, object]:
     """Return a player's complete settings, with the digest of its files. Raises UsageError.
 
     Args:
@@ -151,7 +151,7 @@ class ProgramError(Exception):
 class Answers(Protocol):
     """A program or agent that plays one game."""
 
-    def answer(self, messages: Sequence[Mapping[str, Any]], check: Callable[[str], None]) -> str:
+    def answer(self, messages: Sequence[Mapping[str, object]], check: Callable[[str], None]) -> str:
         """Send messages and return the line that answers the last one. Raises ProgramError.
 
         `check` raises IllegalOutput for an unusable line.
@@ -194,7 +194,7 @@ class RunningProgram:
     def is_usable(self) -> bool:
         return self._keeper is None or not self._keeper.gone
 
-    def answer(self, messages: Sequence[Mapping[str, Any]], check: Callable[[str], None]) -> str:
+    def answer(self, messages: Sequence[Mapping[str, object]], check: Callable[[str], None]) -> str:
         """Send messages and return the line that answers the last one. Earlier questions are asked again."""
         line, rest = "", messages
         while rest:
@@ -206,10 +206,10 @@ class RunningProgram:
                 self.resets = _read_ready(line)
         return line
 
-    def exchange(self, messages: Sequence[Mapping[str, Any]], seconds: float) -> str:
+    def exchange(self, messages: Sequence[Mapping[str, object]], seconds: float) -> str:
         """Send messages and return the line that answers the last one. Raises ProgramError on a fault."""
         if self._channel is None:
-            self._channel = self._start(int(messages[0].get("seed", 0)))
+            self._channel = self._start(int(str(messages[0].get("seed", 0))))
         channel = self._channel
         if channel.lines:
             raise ProgramError("it printed a line without being asked")
@@ -340,7 +340,7 @@ class ProgramSession:
         """
         self._pool, self._records_faults, self._number = pool, records_faults, next(_session_numbers)
         self._read: Callable[[Reply], object] = lambda reply: None
-        self._messages: list[Mapping[str, Any]] = []
+        self._messages: list[Mapping[str, object]] = []
         self.is_greeted = False  # whether the program has been asked in this game
         self._sent = 0  # number of messages
         self._running: Answers | None = None
@@ -351,7 +351,7 @@ class ProgramSession:
         self._messages.append(message)
 
     def put_question(
-        self, hello: Mapping[str, Any], message: Mapping[str, object], read: Callable[[Reply], object]
+        self, hello: Mapping[str, object], message: Mapping[str, object], read: Callable[[Reply], object]
     ) -> None:
         """Add a question. `hello` precedes the first message.
 
@@ -421,7 +421,7 @@ def _build_reply(recorded: Mapping[str, str]) -> Reply:
 
 def _read_ready(line: str) -> bool:
     """Return whether the program can be reset. Raises ProgramError unless the line answers `hello`."""
-    content: Any = None
+    content: object = None
     with suppress(ValueError, RecursionError):
         content = json.loads(line)
     if not isinstance(content, dict) or content.get("ready") is not True:
@@ -464,18 +464,18 @@ class ProgramGame:
     session: ProgramSession | None
     asks: Asks
 
-    def observe(self, event: Any) -> None:
+    def observe(self, event: object) -> None:
         if self.session is not None:
             self.session.add(event_message(event))
 
     def ask(
         self,
         place: Place,
-        facts: Mapping[str, Any],
+        facts: Mapping[str, object],
         legal: Sequence[object] | None,
         schema: Mapping[str, object],
-        read: Callable[[Reply], Any],
-    ) -> Any:
+        read: Callable[[Reply], object],
+    ) -> object:
         """Ask a question and return the reply as parsed by `read`. Raises IllegalOutput if the program fails."""
         player = self.player
         message = {
@@ -494,7 +494,7 @@ class ProgramGame:
             raise IllegalOutput(reply.text or "")
         return read(reply)
 
-    def _hello(self, place: Place, facts: Mapping[str, Any]) -> dict[str, Any]:
+    def _hello(self, place: Place, facts: Mapping[str, object]) -> dict[str, object]:
         player = self.player
         seed = compute_draw(player.seed, replace(place, decision=-1), 0)
         return {
@@ -509,7 +509,7 @@ class ProgramGame:
         }
 
 
-def event_message(event: Any) -> dict[str, Any]:
+def event_message(event: object) -> dict[str, object]:
     """Return the message for an event, including the event's fields."""
     content = asdict(event) if is_dataclass(event) and not isinstance(event, type) else {}
     content.pop("only", None)

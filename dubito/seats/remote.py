@@ -45,7 +45,7 @@ class Observation(BaseModel):
     game: int | None = Field(description="number of the game in the run, from 0")
     question: int | None = Field(description="number of the open question, to be sent with your answer")
     seconds: float | None = Field(description="time left for the answer")
-    messages: list[dict[str, Any]] = Field(
+    messages: list[dict[str, object]] = Field(
         description=(
             "what has happened since your last answer: hello, event, decide and end, described in docs/programs.md. "
             "The last one is the open question. `history` in its facts has the new lines."
@@ -58,8 +58,8 @@ class LegalMoves(BaseModel):
 
     question: int
     node: str
-    legal: list[Any] | None = Field(description="all legal answers; null if there are too many to list")
-    answer_schema: dict[str, Any] = Field(alias="schema", description='JSON schema of {"answer": X}')
+    legal: list[object] | None = Field(description="all legal answers; null if there are too many to list")
+    answer_schema: dict[str, object] = Field(alias="schema", description='JSON schema of {"answer": X}')
     seconds: float = Field(description="time left for the answer")
 
 
@@ -67,10 +67,10 @@ class AgentAnswer(CheckedModel):
     """An answer to a question."""
 
     question: int = Field(description="number of the question, from observe")
-    answer: Any = Field(description="one of the legal answers")
+    answer: object = Field(description="one of the legal answers")
 
     @property
-    def readings(self) -> Sequence[Any]:
+    def readings(self) -> Sequence[object]:
         """What the answer can mean. The first legal reading counts."""
         return [self.answer]
 
@@ -126,7 +126,7 @@ class AgentSeat:
         self._messages: list[Mapping[str, Any]] = []
         self._answered = 0  # number of messages before the last answer
         self._shown_lines = 0  # number of lines of this game's history before the last answer
-        self._shown_facts: Mapping[str, Any] = {}  # facts of the last game's `hello`
+        self._shown_facts: Mapping[str, object] = {}  # facts of the last game's `hello`
         self._question = 0
         self._until: float | None = None  # deadline of the open question; None if no agent has connected
         self._is_open = self._saw_end = False
@@ -151,7 +151,7 @@ class AgentSeat:
                 self._queue.discard(game)
         return self
 
-    def answer(self, messages: Sequence[Mapping[str, Any]], check: Callable[[str], None]) -> str:
+    def answer(self, messages: Sequence[Mapping[str, object]], check: Callable[[str], None]) -> str:
         """Show messages and return the line that answers the last one.
 
         Unlike a program, an agent receives questions with recorded answers only for information. If `check` refuses an
@@ -292,7 +292,7 @@ class AgentSeat:
                 messages=_strip_earlier(self._messages) if whole else self._shorten(self._messages[self._answered :]),
             )
 
-    def _shorten(self, messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def _shorten(self, messages: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
         """Return messages without what the agent has seen, and without the events that the history tells.
 
         Of the facts, `hello` keeps those that differ from the last game's, and the last question keeps the game's brief
@@ -384,7 +384,7 @@ class AgentSeat:
 _NOT_BRIEF: Final = frozenset({"history", "own_moves", "node", "legal"})
 
 
-def _strip_earlier(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _strip_earlier(messages: Sequence[Mapping[str, object]]) -> list[dict[str, Any]]:
     """Return messages with only the name of each question but the last, since later facts include earlier ones."""
     last = max((place for place, message in enumerate(messages) if message["type"] == "decide"), default=-1)
     return [
@@ -393,7 +393,7 @@ def _strip_earlier(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]
     ]
 
 
-def _round(fact: Any) -> Any:
+def _round(fact: object) -> object:
     return round(fact, 3) if isinstance(fact, float) else fact
 
 

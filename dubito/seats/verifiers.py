@@ -6,11 +6,11 @@ game with that deal. Each question is one prompt. The reward is the game's first
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 try:
     import verifiers as vf
     from datasets import Dataset
+    from verifiers.types import Messages, State
     from verifiers.utils.message_utils import normalize_messages
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
@@ -21,12 +21,12 @@ from dubito.game import FALLBACK_OUTCOME
 from dubito.seats.external import ChatAnswer, ChatQuestion, ExternalGame, ExternalSeat, set_up_seat
 
 
-def score(state: Any) -> float:
+def score(state: State) -> float:
     """Return the game's first measure, from 0 to 1, or 0 for an unfinished game."""
     return state["score"] or 0.0
 
 
-def decisions(state: Any) -> float:
+def decisions(state: State) -> float:
     """Return the number of decisions that the seat made.
 
     A turn can require several decisions, and a decision several prompts.
@@ -34,7 +34,7 @@ def decisions(state: Any) -> float:
     return float(sum(state["outcomes"].values()))
 
 
-def asked_again(state: Any) -> float:
+def asked_again(state: State) -> float:
     """Return the number of decisions that needed a re-ask.
 
     A re-ask follows an unreadable or illegal reply.
@@ -42,12 +42,12 @@ def asked_again(state: Any) -> float:
     return float(state["outcomes"].get("model_after_reask", 0))
 
 
-def by_fallback(state: Any) -> float:
+def by_fallback(state: State) -> float:
     """Return the number of decisions that the fallback made because no reply was usable."""
     return float(sum(n for outcome, n in state["outcomes"].items() if outcome.startswith(FALLBACK_OUTCOME)))
 
 
-def unfinished(state: Any) -> float:
+def unfinished(state: State) -> float:
     """Return 1 if a limit or an error stopped the game early, or else 0."""
     return float(state["score"] is None)
 
@@ -55,7 +55,7 @@ def unfinished(state: Any) -> float:
 class SeatEnv(vf.MultiTurnEnv):  # type: ignore[misc]  # mypy gives the same result without the extra
     """The games of one seat. Use `-C outcomes` to store how the seat's decisions were made."""
 
-    def __init__(self, seat: ExternalSeat, games: int, **settings: Any) -> None:
+    def __init__(self, seat: ExternalSeat, games: int, **settings: object) -> None:
         """Create one example per deal.
 
         `settings` are passed to the library's environment, for example `max_turns` or `timeout_seconds`.
@@ -71,18 +71,18 @@ class SeatEnv(vf.MultiTurnEnv):  # type: ignore[misc]  # mypy gives the same res
         self._seat = seat
         self._games = dict[str, ExternalGame]()  # games in progress, by trajectory
 
-    async def setup_state(self, state: Any) -> Any:
+    async def setup_state(self, state: State) -> State:
         """Start the game, whose first question becomes the prompt."""
         state["score"], state["outcomes"] = None, {}
         game = self._games[state["trajectory_id"]] = ExternalGame(self._seat, state["info"]["deal"])
         self._ask_next(state, await asyncio.to_thread(game.begin))
         return state
 
-    async def get_prompt_messages(self, state: Any) -> Any:
+    async def get_prompt_messages(self, state: State) -> Messages:
         """Return only the current question, since its prompt already contains as much history as needed."""
         return await self.env_response([], state) if state["trajectory"] else state["asked"]
 
-    async def env_response(self, messages: Any, state: Any) -> Any:
+    async def env_response(self, messages: Messages, state: State) -> Messages:
         """Answer the current question with the last reply and return the next one."""
         message = state["trajectory"][-1]["response"].message
         text = message.content if isinstance(message.content, str) else None
@@ -90,7 +90,7 @@ class SeatEnv(vf.MultiTurnEnv):  # type: ignore[misc]  # mypy gives the same res
         self._ask_next(state, await asyncio.to_thread(game.answer, ChatAnswer(text, bool(message.is_truncated))))
         return state["asked"]
 
-    def _ask_next(self, state: Any, question: ChatQuestion | None) -> None:
+    def _ask_next(self, state: State, question: ChatQuestion | None) -> None:
         """Set the current question. None means that the game is over."""
         if question is None:
             state["asked"] = state["final_env_response"] = []
@@ -101,9 +101,9 @@ class SeatEnv(vf.MultiTurnEnv):  # type: ignore[misc]  # mypy gives the same res
         if question.response_format is not None:
             state["sampling_args"] = {**(state["sampling_args"] or {}), "response_format": question.response_format}
 
-    async def render_completion(self, state: Any) -> None:
+    async def render_completion(self, state: State) -> None:
         """Join the questions and replies. The constant system text appears only once."""
-        messages = list[Any]()
+        messages: Messages = []
         for step in state["trajectory"]:
             if messages:
                 messages += [message for message in step["prompt"] if message.role != "system"]
@@ -111,7 +111,7 @@ class SeatEnv(vf.MultiTurnEnv):  # type: ignore[misc]  # mypy gives the same res
         state["completion"] = messages
 
     @vf.cleanup  # type: ignore[untyped-decorator]
-    async def end_game(self, state: Any) -> None:
+    async def end_game(self, state: State) -> None:
         """Store the result of the game. End the game if it is still waiting for an answer."""
         game = self._games.pop(state["trajectory_id"], None)
         if game is not None:
@@ -129,7 +129,7 @@ def load_environment(
     seed: int = 0,
     reasks: int = 1,
     response_format: str = "json_schema",
-    **settings: Any,
+    **settings: object,
 ) -> SeatEnv:
     """Build the environment of a seat.
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass
 from math import log2
+from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from dubito.experiment.lies import replay_moves
 from dubito.experiment.play import draw_lineup
 from dubito.experiment.stored import Run
 from dubito.files import read_text, write_whole
-from dubito.game import Results
+from dubito.game import Results, State
 from dubito.game.moves import Forfeit
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
@@ -50,7 +51,7 @@ class Playouts:
     won: list[list[int]]
 
 
-def odds_or_reason(run: Run, number: int) -> dict[str, Any]:
+def odds_or_reason(run: Run, number: int) -> dict[str, object]:
     """Return the odds for the viewer, or the reason why there are none."""
     try:
         return asdict(load_odds(run, number))
@@ -88,7 +89,7 @@ def load_odds(run: Run, number: int) -> Playouts:
     return found
 
 
-def _read_cached(path: Any) -> dict[str, Any] | None:
+def _read_cached(path: Path) -> dict[str, Any] | None:
     """Return the content of a cache file, or None if the file is missing or invalid."""
     try:
         kept = json.loads(read_text(path))
@@ -169,7 +170,7 @@ class _PlayoutRunner:
     playouts: int
     left: int  # remaining moves for the playouts
 
-    def __call__(self, moves: Sequence[Any]) -> Iterator[list[int]]:
+    def __call__(self, moves: Sequence[object]) -> Iterator[list[int]]:
         """Yield the number of playouts won by each seat, at every moment from the deal to the end."""
         yield self._count_wins(f"{self.number}/0")
         for moment, output in enumerate(moves, 1):
@@ -186,7 +187,7 @@ class _PlayoutRunner:
                 won[seat] += self.playouts if is_over else 1
         return won
 
-    def _play_out(self, table: Table) -> Any:
+    def _play_out(self, table: Table) -> State:
         while not table.state.over:
             self.left -= 1
             if self.left < 0:

@@ -5,7 +5,7 @@ Viewers who can see all cards are also shown a model's reasoning.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pydantic import BaseModel
 
@@ -27,7 +27,7 @@ from dubito.store.model_log import Decision, describe_answer
 if TYPE_CHECKING:
     from dubito.experiment.models import Models
 
-_NO_RULES: Final[Mapping[str, Any]] = {}
+_NO_RULES: Final[Mapping[str, object]] = {}
 _MAX_REASONING: Final = 2000  # maximum length of the shown reasoning, in characters
 _CAUSES: Final = {  # why the fallback decided, by cause
     "unreachable": "it could not be reached",
@@ -50,7 +50,7 @@ class Thought:
 
     seat: int
     node: str
-    answer: Any  # the answer that was used, which is the fallback's if the model gave none
+    answer: object  # the answer that was used, which is the fallback's if the model gave none
     outcome: str
     asked: int  # number of requests, re-asks included
     stated: float | None  # the probability stated by the model
@@ -62,7 +62,7 @@ class Thought:
         `truth` is the value of the first of the node's `truths`, or None to omit it.
         """
         spoken, truths = isinstance(node.answer, Text), node.truths
-        answer = quoted(self.answer) if spoken else one_line(describe_answer(self.answer))
+        answer = quoted(str(self.answer)) if spoken else one_line(describe_answer(self.answer))
         again = f" (asked {self.asked} times)" if self.asked > 1 else ""
         if self.outcome.startswith(FALLBACK_OUTCOME):
             cause = self.outcome.removeprefix(FALLBACK_OUTCOME)

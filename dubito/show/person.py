@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from dubito.commands import build_command
 from dubito.errors import IllegalOutput, UsageError
 from dubito.files import describe_fault
-from dubito.game import Game, Player
+from dubito.game import Game, Player, State
 from dubito.game.find import DUBITO
 from dubito.game.moves import output_of
 from dubito.game.packages import games_path_words
@@ -38,9 +38,9 @@ SEEDS: Final = 2**53  # upper limit of random seeds: integers that every browser
 class Guest(Player):
     """The player for the person at the table. It plays the output that was set."""
 
-    output: Any
+    output: object
 
-    def play(self, view: Any) -> Any:
+    def play(self, view: object) -> object:
         return self.output
 
 
@@ -65,7 +65,7 @@ class Setup(Strict):
     def players(self) -> list[str]:
         return [*self.bots[: self.seat], GUEST, *self.bots[self.seat :]]
 
-    def changed_rules(self, game: Game) -> dict[str, Any]:
+    def changed_rules(self, game: Game) -> dict[str, object]:
         defaults = game.rules().model_dump()
         return {key: value for key, value in self.rules.items() if value != defaults.get(key)}
 
@@ -78,7 +78,7 @@ class Setup(Strict):
             words += Setting(key, fields[key]).to_words(value)
         return build_command(*words, *games_path_words())
 
-    def deal_game(self, game: Game) -> tuple[Any, DealStreams]:
+    def deal_game(self, game: Game) -> tuple[State, DealStreams]:
         """Deal the game and return it with its random streams. Raises UsageError."""
         try:
             rules = game.rules(**self.rules)
@@ -152,10 +152,10 @@ class Sitting(Session):
     def rules(self) -> list[str]:
         return self.words.rules(self.game.rules(**self.setup.rules), len(self.setup.players))
 
-    def why_illegal(self, output: Any) -> str | None:
+    def why_illegal(self, output: object) -> str | None:
         return self.words.why_illegal(self.state, output)
 
-    def step(self, output: Any = None) -> tuple[Moment, list[str]]:
+    def step(self, output: object = None) -> tuple[Moment, list[str]]:
         """Make a move, with `output` if it is the person's, and describe it to them.
 
         Raises IllegalOutput and changes nothing if the move is illegal.
@@ -192,7 +192,7 @@ class Sitting(Session):
         """Stop the programs at the table. They restart when they are asked to move."""
         close_programs(self._table.services)
 
-    def replay(self, outputs: Iterable[Any], take: Callable[[Any], object]) -> None:
+    def replay(self, outputs: Iterable[object], take: Callable[[object], object]) -> None:
         """Repeat recorded moves, starting at the deal.
 
         `take` makes each move, with the output if it is the person's. Raises UsageError if a bot now plays differently.

@@ -5,10 +5,10 @@ The moves come from players at a table or from the outputs of a record. Viewers 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dubito.errors import BotError, UsageError
-from dubito.game import Game, PlayerKind
+from dubito.game import Game, GameEvent, PlayerKind, State
 from dubito.game.bot_deadline import limit_bot_time
 from dubito.game.events import EVERYTHING
 from dubito.game.find import Registry
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from dubito.show.opponents import OnDecision, OnText, Opponents
 
-MoveSource = Callable[[], tuple[Any, Sequence[Any]]]  # makes the next move and returns its output and events
+MoveSource = Callable[[], tuple[object, Sequence[GameEvent]]]  # makes the next move and returns its output and events
 
 
 class Moment(NamedTuple):
@@ -32,8 +32,8 @@ class Moment(NamedTuple):
 
     turn: int  # turn of the move, from 1; a forfeit after a turn's last move belongs to the next turn
     seat: int
-    output: Any  # a Forfeit if a mistake ended the game
-    events: Sequence[Any]
+    output: object  # a Forfeit if a mistake ended the game
+    events: Sequence[GameEvent]
     faults: Sequence[str] = ()  # bot errors since the last moment, in sentences
 
 
@@ -43,12 +43,12 @@ class Session(Iterator[Moment]):
     def __init__(
         self,
         game: Game,
-        state: Any,
+        state: State,
         reader: Reader,
         move: MoveSource,
         *,
         table: Table | None = None,
-        rules: Mapping[str, Any] | None = None,
+        rules: Mapping[str, object] | None = None,
     ) -> None:
         """Set up the game.
 
@@ -57,7 +57,7 @@ class Session(Iterator[Moment]):
         """
         self.game, self.state, self.reader, self.move = game, state, reader, move
         self.thinks: Callable[[int], bool] = lambda seat: False  # whether a seat's player may take long
-        self.outputs: list[Any] = []  # for a recorded game, in the game's JSON format
+        self.outputs: list[object] = []  # for a recorded game, in the game's JSON format
         self._errors: Sequence[BotError] = table.errors if table else ()
         self._read, self._forfeits = 0, table is not None and table.forfeits
         self.code = GameCode(  # public, because the code that narrates a game also runs the game's code
@@ -68,7 +68,7 @@ class Session(Iterator[Moment]):
         if rules is not None:
             self.start_recording(rules)
 
-    def start_recording(self, rules: Mapping[str, Any]) -> None:
+    def start_recording(self, rules: Mapping[str, object]) -> None:
         self._recorder = Recorder(self.game, self.state, rules)
 
     @property
@@ -77,7 +77,7 @@ class Session(Iterator[Moment]):
 
     def __next__(self) -> Moment:
         seat, turn, output = self.state.seat, self.state.turns_played + 1, None
-        events: Sequence[Any] = ()
+        events: Sequence[GameEvent] = ()
         # Do not move if a bot has already failed while it observed or was created.
         if not self._forfeits or len(self._errors) == self._read:
             with self.code:
@@ -94,8 +94,7 @@ class Session(Iterator[Moment]):
         moment = Moment(turn, seat, output, events, faults)
         if self._recorder is not None:
             self._recorder.add(turn, output, moment.events)
-            forfeit = isinstance(output, Forfeit)
-            self.outputs.append(asdict(output) if forfeit else self.game.output_to_json(output))
+            self.outputs.append(asdict(output) if isinstance(output, Forfeit) else self.game.output_to_json(output))
         return moment
 
     def record(self, players: Sequence[str], seed: Seed | None, deal: int, number: int | None) -> GameRecord:
@@ -106,7 +105,7 @@ class Session(Iterator[Moment]):
 def table_moves(table: Table) -> MoveSource:
     """Return a source of moves that lets the players at a table move."""
 
-    def move() -> tuple[Any, Sequence[Any]]:
+    def move() -> tuple[object, Sequence[GameEvent]]:
         if table.state.over:
             raise StopIteration
         return step(table, EVERYTHING)
@@ -114,7 +113,7 @@ def table_moves(table: Table) -> MoveSource:
     return move
 
 
-def session_of_outputs(game: Game, state: Any, outputs: Iterable[Any], reader: Reader) -> Session:
+def session_of_outputs(game: Game, state: State, outputs: Iterable[object], reader: Reader) -> Session:
     moves = ((output, make_move(state, output)) for output in outputs)
     return Session(game, state, reader, moves.__next__)
 
@@ -131,7 +130,7 @@ class _GuardedCallback:
     callback: Callable[..., None]
     errors: list[Exception]
 
-    def __call__(self, *arguments: Any) -> None:
+    def __call__(self, *arguments: object) -> None:
         try:
             self.callback(*arguments)
         except Exception as error:  # for example, the reader has exited or the disk is full
@@ -172,9 +171,10 @@ class BotsGame:
     def kinds(self) -> list[PlayerKind]:
         return ["hand-written" for _ in self.names] if self.company is None else self.company.kinds(self.names)
 
-    def deal_state(self) -> Any:
+    def deal_state(self) -> State:
         with GameCode(self.game, self.number or 0, self.deal):
-            return self.game.deal_game(self.rules, len(self.names), DealStreams(self.seed, self.deal).deck())
+            state: State = self.game.deal_game(self.rules, len(self.names), DealStreams(self.seed, self.deal).deck())
+            return state
 
     def start(
         self, on_decision: "OnDecision" = lambda thought: None, on_text: "OnText" = lambda seat, words: None
@@ -203,7 +203,7 @@ class BotsGame:
 
         at_table = table_moves(table)
 
-        def move() -> Any:
+        def move() -> tuple[object, Sequence[GameEvent]]:
             made = at_table()
             if table.state.over:
                 end_programs(services, self.game.results, table.state.ending())

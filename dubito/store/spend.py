@@ -1,7 +1,7 @@
 """What calls cost, and the limits of a budget."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Final
 
 
@@ -27,19 +27,19 @@ class Caps:
     usd: int | None = None  # picodollars
 
     def find_exceeded(self, spend: Spend) -> str | None:
-        caps = {"usd": self.usd, "tokens": self.tokens, "calls": self.calls}
-        return next((name for name, cap in caps.items() if cap is not None and getattr(spend, name) > cap), None)
+        caps, spent = {"usd": self.usd, "tokens": self.tokens, "calls": self.calls}, asdict(spend)
+        return next((name for name, cap in caps.items() if cap is not None and spent[name] > cap), None)
 
     def share(self, first: int, end: int, of: int) -> "Caps":
         """Return the share for parts `first` to `end` (exclusive) out of `of` parts."""
         return self._map(lambda name, cap: cap * end // of - cap * first // of)
 
     def subtract(self, spent: Spend) -> "Caps":
-        return self._map(lambda name, cap: max(0, cap - getattr(spent, name)))
+        amounts = asdict(spent)
+        return self._map(lambda name, cap: max(0, cap - amounts[name]))
 
     def _map(self, change: Callable[[str, int], int]) -> "Caps":
-        caps = {name: getattr(self, name) for name in ("calls", "tokens", "usd")}
-        return Caps(**{name: None if cap is None else change(name, cap) for name, cap in caps.items()})
+        return Caps(**{name: None if cap is None else change(name, cap) for name, cap in asdict(self).items()})
 
     def describe(self) -> str:
         money = [] if self.usd is None else [dollars(self.usd)]

@@ -23,7 +23,7 @@ from starlette.exceptions import HTTPException
 
 from dubito.errors import DubitoError, IllegalOutput, RunStopped, UsageError, one_line, suggestion
 from dubito.files import describe_fault, write_whole
-from dubito.game import Bool, Cards, Choice, Game, PlayerKind, Text
+from dubito.game import Bool, Cards, Choice, Game, PlayerKind, Text, node_view
 from dubito.game.find import DUBITO
 from dubito.game.reader import name_seats
 from dubito.game.record import Records, Strict
@@ -156,7 +156,7 @@ def _question(sitting: Sitting) -> Question:
     state, words = sitting.state, sitting.words
     if (own := words.question(state, sitting.me, sitting.reader)) is not None:
         return own
-    node, legal = sitting.game.node(state.view().node), sitting.game.legal_answers(state)
+    node, legal = sitting.game.node(node_view(state).node), sitting.game.legal_answers(state)
     how, options, bounds = describe_answers(node, legal), list[Any](), None
     match node.answer:
         case Bool():
@@ -168,7 +168,8 @@ def _question(sitting: Sitting) -> Question:
         case Text(most):
             kind, options = "text", [most]
         case _ if legal and len(legal) > _MAX_BUTTONS:
-            kind, bounds = "whole", (min(legal), max(legal))
+            numbers = [one for one in legal if isinstance(one, int)]
+            kind, bounds = "whole", (min(numbers), max(numbers))
         case _:
             kind, options = "whole", legal or []
     labels = [words.label_answer(state, one) for one in options]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any, Final
+from typing import Final
 
 from pydantic import BaseModel
 
@@ -135,7 +135,7 @@ class _Check:
         return games
 
     def _play_game(
-        self, rules: BaseModel, deal: int, size: int, moments: Mapping[str, Callable[[Any], bool]]
+        self, rules: BaseModel, deal: int, size: int, moments: Mapping[str, Callable[[object], bool]]
     ) -> list[str]:
         """Play a game and return all moves. If the bot fails, the fallback makes its move."""
         seat, game, table, session = deal % size, self.registry.game, *self._build_table(rules, deal, size)

@@ -4,8 +4,9 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from dubito.game import Ending, State
 from dubito.game.flaws import find_ending_flaws
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
@@ -20,7 +21,7 @@ _DEALS: Final = 3
 class _Cap(NamedTuple):
     """A number that may limit the length of a game."""
 
-    owner: Any  # a module, or None for the rules or the state
+    owner: object  # a module, or None for the rules or the state
     name: str
     is_rule: bool = False
 
@@ -57,12 +58,12 @@ def _find_caps(subject: Subject) -> Iterator[_Cap]:
                 yield _Cap(module, name)
 
 
-def _play_to_cap(subject: Subject, cap: _Cap, low: int, deal: int, seats: int) -> Any:
+def _play_to_cap(subject: Subject, cap: _Cap, low: int, deal: int, seats: int) -> Ending | None:
     """Return the ending of a game with a low cap, or None if it fails or does not end."""
     game = subject.game
     with suppress(Exception), _lower_cap(cap, low):  # perhaps the number is not a cap
         rules = game.rules(**{cap.name: low}) if cap.is_rule else game.rules()
-        state = game.deal(rules, seats, DealStreams(0, deal).deck())
+        state: State = game.deal(rules, seats, DealStreams(0, deal).deck())
         if cap.owner is None and not cap.is_rule:
             setattr(state, cap.name, low)
         table = subject.table(deal, seats, state=state)

@@ -56,8 +56,8 @@ class _Description(CheckedModel):
     format: int
     game: str
     prompt: str
-    settings: dict[str, Any]
-    positions: list[dict[str, Any]]
+    settings: dict[str, object]
+    positions: list[dict[str, object]]
     # The folder of the positions: null for the game's own, empty if they come from a run.
     positions_from: str | None = None
 
@@ -243,7 +243,7 @@ def _first_difference(cassette: Cassette, folder: Path) -> str | None:
     return f"{first.part}: now {first.wanted!r}, recorded {first.stored!r}" if first else None
 
 
-def _to_interaction(reply: CacheEntry) -> dict[str, Any]:
+def _to_interaction(reply: CacheEntry) -> dict[str, object]:
     fields = json.loads(reply.request)
     host = reply.server if "://" in reply.server else f"http://{reply.server.partition('?')[0]}"
     request = {

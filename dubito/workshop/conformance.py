@@ -18,12 +18,13 @@ from random import Random
 from statistics import mean
 from tempfile import TemporaryDirectory
 from traceback import extract_tb
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from dubito.errors import BotError, DubitoError, IllegalOutput, one_line
-from dubito.game import Choice, Facts, Game, GameEvent, Player, State, Text
+from dubito.game import Choice, Facts, Game, GameEvent, HousePolicy, Player, State, Text, View, node_view
 from dubito.game.events import EVERYTHING, NOBODY
 from dubito.game.flaws import find_ending_flaws, find_missing_parts, find_position_flaws, find_unknown_parts
+from dubito.game.log import Position
 from dubito.game.moves import require_whole_game
 from dubito.game.packages import games_path
 from dubito.game.position_file import dump_position, load_position
@@ -164,7 +165,7 @@ def _check_bots(subject: Subject) -> Iterator[Flaw]:
             yield Flaw(file, f"{bot.name} does not answer {', '.join(bot.missing)}")
 
 
-def _import_object(path: str) -> Any:
+def _import_object(path: str) -> object:
     module, _, name = path.rpartition(".")
     try:
         return getattr(import_module(module), name, None)
@@ -219,7 +220,7 @@ def _check_whole_games(subject: Subject) -> Iterator[Flaw]:
 
 
 def _check_question(subject: Subject, state: State, output: object) -> Iterator[Flaw]:
-    view = state.view()
+    view = node_view(state)
     kind, answer = subject.game.node(view.node).answer, subject.game.answer_of(view.node, output)
     if isinstance(kind, Choice) and kind.options and answer not in kind.options:
         yield Flaw(
@@ -434,7 +435,7 @@ def _check_positions(subject: Subject) -> Iterator[Flaw]:
         return
     file = find_file(subject, game.facts, subject.file("facts.py"))
     for recorded in subject.positions:
-        steady = dict[tuple[int, str], Any]()
+        steady = dict[tuple[int, str], object]()
         for position in (one.position for one in recorded):
             facts = game.facts.facts(position)
             lines, own = len(facts.get("history") or ()), facts.get("own_moves") or ()
@@ -492,7 +493,7 @@ def _with_hostile_messages(cls: type[Player], game: Game) -> type[Player]:
     """Return a bot class that sends a hostile message whenever it is asked for one."""
 
     class Loud(cls):  # type: ignore[misc, valid-type]
-        def play(self, view: Any) -> Any:
+        def play(self, view: View) -> object:
             output = super().play(view)
             if not isinstance(game.node(view.node).answer, Text):
                 return output
@@ -507,7 +508,7 @@ def _check_words(subject: Subject) -> Iterator[Flaw]:
     file = find_file(subject, words, subject.file("words.py"))
     for deal, seats in subject.deals:
         state = subject.state(deal, seats)
-        texts: list[Any] = [*words.rules(rules, seats), words.summarize_rules(rules)]
+        texts: list[object] = [*words.rules(rules, seats), words.summarize_rules(rules)]
         texts += [words.sentence(event, reader) for event in state.start]
         teller = words.teller(state, reader)
         for output in subject.outputs[deal, seats]:
@@ -546,7 +547,9 @@ def _check_fake_models(subject: Subject) -> Iterator[Flaw]:
             yield Flaw(file, f"MODELS: {name} returns {one_line(repr(wrong), 60)} without an `answer`")
 
 
-def _fake_answers(policy: Any, prompts: Sequence[Prompt], positions: Sequence[Any]) -> list[Any]:
+def _fake_answers(
+    policy: HousePolicy, prompts: Sequence[Prompt], positions: Sequence[Position]
+) -> list[Mapping[str, object]]:
     """Return a fake model's answers to the first prompt that it can read, or raise its first exception."""
     first_error: Exception | None = None
     for prompt in prompts:

@@ -171,7 +171,7 @@ def _write_tables(run: Run, folder: Path, progress: Callable[[int], None]) -> No
                 writers[name].write_table(Table.from_pylist(rows, schema=writers[name].schema))
 
 
-def _schema(columns: Mapping[str, tuple[str, str]]) -> Any:
+def _schema(columns: Mapping[str, tuple[str, str]]) -> object:
     import pyarrow as pa
 
     kinds = {"strings": pa.list_(pa.string())}
@@ -222,7 +222,7 @@ def game_rows(run: Run, numbers: range) -> Iterator[_Row]:
         }
 
 
-def _fields_as_json(event: Any) -> str:
+def _fields_as_json(event: object) -> str:
     """Return the event's fields without the seat that saw it, which has its own column."""
     values = asdict(event) if is_dataclass(event) and not isinstance(event, type) else {}
     return json.dumps({name: value for name, value in values.items() if name != "only"}, default=str)

@@ -15,10 +15,10 @@ both worlds, for example to compare prompts.
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from random import Random
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from dubito.errors import BotError
-from dubito.game import GameEvent
+from dubito.game import GameEvent, node_view
 from dubito.game.log import Position
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
@@ -53,7 +53,7 @@ class _Suspect(NamedTuple):
     place: int  # index of the move, or -1 for the deal
     is_fresh: bool  # whether other seats held the same cards in both worlds before this move
     by_move: bool  # whether a seat has already moved differently, because it held different cards
-    holders: frozenset[tuple[Any, ...]]  # other seats that hold different cards now, with the difference
+    holders: frozenset[tuple[object, ...]]  # other seats that hold different cards now, with the difference
     in_words: bool  # whether the game's words show the difference only to viewers who see everything
 
 
@@ -267,7 +267,9 @@ class _Pair:
         facts = find_file(subject, subject.game.facts if subject.game.has_facts else None, subject.file("facts.py"))
         views = one.state.view(), other.state.view()
         main = find_file(subject, views[0], subject.main)
-        in_view = difference(*map(to_plain, views)) or difference(one.legal(), other.legal(), "legal()")
+        in_view = difference(to_plain(views[0]), to_plain(views[1])) or difference(
+            one.legal(), other.legal(), "legal()"
+        )
         if self.suspect:
             if not in_view:
                 what = f"{_MAY_TELL} {seat} hidden information: {self.suspect.change}"
@@ -300,7 +302,7 @@ class _Secrets:
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
-        self._silent = set[tuple[bool, tuple[Any, ...]]]()  # cards of other seats with unobserved differences
+        self._silent = set[tuple[bool, tuple[object, ...]]]()  # cards of other seats with unobserved differences
         self._announces: bool | None = None
         self.are_there = False
 
@@ -344,7 +346,7 @@ class _Secrets:
             events = apply_in_both(one, other, output, variant.instead if place == variant.move else None)
             if events is None:
                 return False
-            if difference(*(to_plain(each) for each in events)):
+            if difference(to_plain(events[0]), to_plain(events[1])):
                 return True
             if one.state.over or one.state.seat != other.state.seat:
                 return False
@@ -374,14 +376,14 @@ class _Secrets:
                 return []
             observed = [[each for each in world if type(each) is kind] for world in events]
             if any(observed):
-                return [bool(difference(*map(to_plain, observed)))]
+                return [bool(difference(to_plain(observed[0]), to_plain(observed[1])))]
         return []
 
-    def _random_output(self, one: SeatWorld, other: SeatWorld, output: object, chance: Random) -> Any:
+    def _random_output(self, one: SeatWorld, other: SeatWorld, output: object, chance: Random) -> object:
         game = self._subject.game
         if game.has_walk:
             return output
-        views = [world.state.view() for world in (one, other)]
+        views = [node_view(world.state) for world in (one, other)]
         legal = game.legal(views[0])
         outputs = (
             legal if legal is not None else similar_outputs(self._subject, views[0].node, output, one.state, chance)
@@ -390,7 +392,7 @@ class _Secrets:
         return chance.choice(both) if both else output
 
 
-def _holders(one: SeatWorld, other: SeatWorld) -> set[tuple[Any, ...]]:
+def _holders(one: SeatWorld, other: SeatWorld) -> set[tuple[object, ...]]:
     pairs = enumerate(zip(one.hands(), other.hands(), strict=True))
     return {(seat, *first_path(*hands)) for seat, hands in pairs if hands[0] != hands[1]}
 

@@ -10,11 +10,12 @@ from itertools import chain, islice
 from pathlib import Path
 from random import Random
 from traceback import extract_tb
-from typing import Any, Final
+from typing import Final
 
 from dubito.errors import BotError, DubitoError, IllegalOutput, UsageError, one_line
-from dubito.game import Bool, Choice, Node, Player, State, Whole
+from dubito.game import Bool, Choice, Node, Player, State, View, Whole, node_view
 from dubito.game.legal import is_listed
+from dubito.game.log import Position
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
 from dubito.game.words import is_of_kind, parse_legal
@@ -60,12 +61,12 @@ class _Recorder:
     """A player whose outputs are recorded."""
 
     def __init__(self, player: Player | None) -> None:
-        self._player, self.outputs = player, list[Any]()
+        self._player, self.outputs = player, list[object]()
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._player, name)
 
-    def play(self, view: Any) -> Any:
+    def play(self, view: object) -> object:
         assert self._player is not None
         output = self._player.play(view)
         self.outputs.append(output)
@@ -74,13 +75,13 @@ class _Recorder:
 
 def _find_wrong_refusal(subject: Subject, state: State, outputs: list[object], error: object) -> Flaw | None:
     """Return a flaw if `apply` refused an output that the view accepts, which is not the bot's mistake."""
-    view = state.view()
+    view = node_view(state)
     if not outputs or not isinstance(error, IllegalOutput) or view.why_illegal(outputs[0]) is not None:
         return None
     return Flaw(subject.main, _describe_contradiction(subject, view, outputs[0], error))
 
 
-def _describe_contradiction(subject: Subject, view: Any, output: object, error: IllegalOutput) -> str:
+def _describe_contradiction(subject: Subject, view: View, output: object, error: IllegalOutput) -> str:
     accepts = "legal() lists" if subject.game.legal(view) is not None else "why_illegal accepts"
     own = [frame for frame in extract_tb(error.__traceback__) if frame.filename.startswith(str(subject.folder))]
     line = f" (line {own[-1].lineno})" if own else ""
@@ -88,7 +89,7 @@ def _describe_contradiction(subject: Subject, view: Any, output: object, error: 
 
 
 def _check_shape(subject: Subject, state: State) -> Flaw | None:
-    game, view = subject.game, state.view()
+    game, view = subject.game, node_view(state)
     names = [node.name for node in game.nodes]
     if (name := getattr(view, "node", None)) not in names:
         return Flaw(subject.main, f"view().node is {name!r}, which is not in nodes ({', '.join(names)})")
@@ -117,7 +118,7 @@ def _find_refused(subject: Subject) -> Iterator[str]:
         state, outputs, chance = subject.state(deal, seats), subject.outputs[deal, seats], Random(deal)
         apart = max(1, len(outputs) // _POSITIONS_PER_GAME)
         for place, output in enumerate(outputs):
-            view = state.view()
+            view = node_view(state)
             if place % apart == 0 and subject.game.legal(view) is None:
                 for each in similar_outputs(subject, view.node, output, state, chance)[:3]:
                     if is_allowed(view, each) and (wrong := _apply_again(subject, deal, seats, place, each)):
@@ -129,7 +130,7 @@ def _apply_again(subject: Subject, deal: int, seats: int, place: int, output: ob
     state = subject.state(deal, seats)
     for each in subject.outputs[deal, seats][:place]:
         state.apply(each)
-    view = state.view()
+    view = node_view(state)
     try:
         state.apply(output)
     except IllegalOutput as error:
@@ -143,7 +144,7 @@ def _find_list_faults(subject: Subject) -> Iterator[str]:
         for output in subject.outputs[deal, seats]:
             legal = subject.game.legal(state.view())
             if legal is not None and not is_listed(output, legal):
-                yield f"view().legal() leaves out {_quote(output)} at node {state.view().node}, which apply accepts"
+                yield f"view().legal() leaves out {_quote(output)} at node {node_view(state).node}, which apply accepts"
             state.apply(output)
     moves = 0
     for deal in range(_RANDOM_GAMES):
@@ -161,7 +162,7 @@ def _play_randomly(subject: Subject, deal: int, seats: int) -> Iterator[str]:
     table, chance = subject.table(deal, seats), Random(deal)
     state = table.state
     while not state.over:
-        view = state.view()
+        view = node_view(state)
         legal = subject.game.legal(view)
         if legal is None:
             yield ""
@@ -178,7 +179,7 @@ def _play_randomly(subject: Subject, deal: int, seats: int) -> Iterator[str]:
         table.send_events(events, state.turns_played)
 
 
-def _flaw_of_list(subject: Subject, node: Node, legal: Any) -> str:
+def _flaw_of_list(subject: Subject, node: Node, legal: object) -> str:
     """Return what is wrong with a list in itself."""
     if not isinstance(legal, Sequence) or isinstance(legal, str):
         return f"returns {one_line(repr(legal), 60)} at node {node.name}; return a list, a tuple or None"
@@ -200,7 +201,7 @@ def _flaw_of_list(subject: Subject, node: Node, legal: Any) -> str:
 
 def _find_list_fault(subject: Subject, state: State, legal: Sequence[object], chance: Random) -> str:
     """Return what is wrong with a list in itself, or where `why_illegal` or `apply` contradicts it."""
-    view, game = state.view(), subject.game
+    view, game = node_view(state), subject.game
     if wrong := _flaw_of_list(subject, game.node(view.node), legal):
         return wrong
     at = f"at node {view.node}"
@@ -216,16 +217,16 @@ def _find_list_fault(subject: Subject, state: State, legal: Sequence[object], ch
     return ""
 
 
-def _unlisted_outputs(subject: Subject, state: State, node: Node, legal: Sequence[object]) -> Iterator[Any]:
+def _unlisted_outputs(subject: Subject, state: State, node: Node, legal: Sequence[object]) -> Iterator[object]:
     """Yield outputs of the node's type that are not in the list, such as numbers next to and between its items."""
     game, cards = subject.game, state.cards(state.seat, DealStreams(0, 0).seat(state.seat))
     match node.answer:
         case Bool():
-            answers: Sequence[Any] = (True, False)
+            answers: Sequence[object] = (True, False)
         case Choice(options):
             answers = options or ()
         case _:
-            listed = {game.answer_of(node.name, output) for output in legal}
+            listed = [each for output in legal if isinstance(each := game.answer_of(node.name, output), int)]
             least, most = min(listed), max(listed)
             answers = (-1, 0, least - 1, most + 1, 10 * abs(most) + 7, *range(least, min(most, least + _MAX_TRIED)))
     for answer in answers:
@@ -257,7 +258,7 @@ def _load_prompts(subject: Subject) -> Iterator[Prompt]:
             yield load_prompt(name, subject.here, subject.game)
 
 
-def _listed_positions(subject: Subject) -> Iterator[tuple[Any, list[str]]]:
+def _listed_positions(subject: Subject) -> Iterator[tuple[Position, list[str]]]:
     """Yield positions from some games with the answers that the view lists."""
     game = subject.game
     for deal, seats in subject.deals[::3]:
@@ -270,14 +271,14 @@ def _listed_positions(subject: Subject) -> Iterator[tuple[Any, list[str]]]:
             state.apply(output)
 
 
-def _check_fact(subject: Subject, position: Any, answers: list[str]) -> Iterator[Flaw]:
+def _check_fact(subject: Subject, position: Position, answers: list[str]) -> Iterator[Flaw]:
     fact = subject.game.facts.facts(position).get("legal")
     if isinstance(fact, Sequence) and not isinstance(fact, str) and sorted(map(str, fact)) != sorted(answers):
         what = f"facts() has {_quote(fact)} for legal at node {position.node}, where view().legal() lists"
         yield Flaw(subject.file("facts.py"), f"{what} {_brief_list(answers)}")
 
 
-def _check_lines(subject: Subject, prompts: Sequence[Prompt], position: Any, answers: list[str]) -> Iterator[Flaw]:
+def _check_lines(subject: Subject, prompts: Sequence[Prompt], position: Position, answers: list[str]) -> Iterator[Flaw]:
     for prompt in prompts:
         with suppress(UsageError):  # another probe reports failing templates
             shown = parse_legal(str(prompt.render(position)))

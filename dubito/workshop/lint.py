@@ -37,7 +37,7 @@ _MAX_BELOW: Final = 0.05
 class RenderedRequest:
     """A request in a game and the same player's previous request."""
 
-    position: Any  # the game's own kind of `Position`
+    position: Position
     game: str  # description of the game
     decision: int  # number among this player's requests in this game, from 1
     rendered: RenderedPrompt
@@ -237,7 +237,7 @@ def facts_left_out(prompt: Prompt, node: str, positions: Iterable[Position]) -> 
 def _depends_on(prompt: Prompt, turn: Sequence[Mapping[str, Any]], fact: str) -> bool:
     name, _, inner = fact.partition(".")
 
-    def change_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    def change_values(values: Mapping[str, Any]) -> dict[str, object]:
         value = values[name]
         other = [player | {inner: other_value(player[inner])} for player in value] if inner else other_value(value)
         return {**values, name: other}
@@ -249,7 +249,7 @@ def _depends_on(prompt: Prompt, turn: Sequence[Mapping[str, Any]], fact: str) ->
         return True
 
 
-def other_value(value: Any) -> Any:
+def other_value(value: Any) -> object:
     """Return a different value of the same type."""
     match value:
         case None:

@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Iterable, Iterator, Sized
 from random import Random
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
-from typing import Any, Final
+from typing import Final
 
 from dubito.errors import one_line
 from dubito.llm.recording import common_length
@@ -13,10 +13,11 @@ from dubito.workshop.subject import Subject
 
 _MAX_DEPTH: Final = 6
 _MAX_QUOTE: Final = 60
+_UNSET: Final = object()  # the value of an empty slot
 _CODE: Final = (FunctionType, MethodType, BuiltinFunctionType, ModuleType, type)
 
 
-def to_plain(value: object, depth: int = _MAX_DEPTH, private: bool = False) -> Any:
+def to_plain(value: object, depth: int = _MAX_DEPTH, private: bool = False) -> object:
     """Convert a value to plain data. Objects become their public attributes, or all stored ones if `private`."""
     if value is None or isinstance(value, bool | int | float | str | bytes):
         return value
@@ -37,19 +38,19 @@ def to_plain(value: object, depth: int = _MAX_DEPTH, private: bool = False) -> A
     return {name: to_plain(each, depth - 1, private) for name, each in public_attributes(value).items()}
 
 
-def public_attributes(value: object) -> dict[str, Any]:
+def public_attributes(value: object) -> dict[str, object]:
     attributes = {name: _attribute(value, name) for name in dir(value) if not name.startswith("_")}
     return {name: each for name, each in attributes.items() if not callable(each)}
 
 
-def _attribute(value: object, name: str) -> Any:
+def _attribute(value: object, name: str) -> object:
     try:
         return getattr(value, name)
     except Exception as error:  # foreign code
         return type(error).__name__
 
 
-def stored_attributes(value: object) -> dict[str, Any]:
+def stored_attributes(value: object) -> dict[str, object]:
     """Return what an object stores in slots and `__dict__`, and the lists, dicts and sets of its class."""
     slots = (getattr(cls, "__slots__", ()) for cls in type(value).__mro__)
     names = [name for each in slots for name in ((each,) if isinstance(each, str) else each)]
@@ -57,11 +58,11 @@ def stored_attributes(value: object) -> dict[str, Any]:
         name for cls in type(value).__mro__ for name, each in vars(cls).items() if isinstance(each, list | dict | set)
     ]
     names = [name for name in names if not name.startswith(("__", "model_"))]  # pydantic's own
-    values = {name: getattr(value, name) for name in names if hasattr(value, name)}
+    values = {name: each for name in names if (each := getattr(value, name, _UNSET)) is not _UNSET}
     return values | getattr(value, "__dict__", {})
 
 
-def list_leaves(value: object) -> Iterator[Any]:
+def list_leaves(value: object) -> Iterator[object]:
     """Yield the values in plain data that are neither lists nor dicts."""
     if isinstance(value, dict):
         value = [*value.values()]
@@ -102,7 +103,7 @@ def extract_path(change: str) -> str:
     return change.partition(":")[0]
 
 
-def first_path(one: object, other: object) -> tuple[Any, ...]:
+def first_path(one: object, other: object) -> tuple[object, ...]:
     """Return the keys and indexes that lead to the first leaf that differs."""
     if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
         return next(((key, *first_path(one[key], other[key])) for key in one if one[key] != other[key]), ())
@@ -121,7 +122,7 @@ def find_file(subject: Subject, value: object, default: str) -> str:
     return subject.shown(path) if path.startswith(str(subject.folder)) else default
 
 
-def find_line(subject: Subject, file: str, name: str, owner: Any = None, *, call: bool = False) -> str:
+def find_line(subject: Subject, file: str, name: str, owner: object = None, *, call: bool = False) -> str:
     """Return where a file first uses a name, such as ` (line 7)`, or an empty string if it does not.
 
     Definitions are preferred, or calls if `call` is set. The `owner`'s class is searched first.

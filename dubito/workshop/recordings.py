@@ -13,7 +13,7 @@ from functools import cache, cached_property
 from hashlib import sha256
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -24,7 +24,7 @@ from dubito.experiment.play import ChunkPlayer, Lineup
 from dubito.experiment.resolve import model_specs
 from dubito.experiment.stored import Run
 from dubito.files import describe_fault, read_text
-from dubito.game import Game
+from dubito.game import Game, node_view
 from dubito.game.events import Listener
 from dubito.game.find import Registry, find_bots
 from dubito.game.log import Position
@@ -58,7 +58,7 @@ class RecordedPosition:
     game: Game
     position: Position
     source: Provenance | None = None
-    right: Any = None  # the right answer according to the truth; None if there is none
+    right: object = None  # the right answer according to the truth; None if there is none
 
     @cached_property
     def text(self) -> str:
@@ -89,7 +89,10 @@ def parse_position(text: str, game: Game) -> RecordedPosition:
     content = json.loads(text).get("hidden")
     if content is None:
         return RecordedPosition(game, position)
-    hidden = _parse_as(_Hidden, content, "hidden")
+    try:
+        hidden = _hidden_format().validate_json(json.dumps(content))
+    except ValidationError as error:
+        raise UsageError(f"this is not a position: {describe_fault(error, within='hidden')}") from None
     if hidden.source.seat != position.seat:
         raise UsageError(f"this is not a position: hidden.source: the position belongs to seat {position.seat}")
     return RecordedPosition(game, position, hidden.source, hidden.right)
@@ -100,18 +103,12 @@ class _Hidden(Strict):
     """What the seat cannot see."""
 
     source: Provenance
-    right: Any = None
+    right: object = None
 
 
-_type_adapter: Final = cache(TypeAdapter)  # creating an instance takes longer than using it
-
-
-def _parse_as(kind: Any, content: object, where: str) -> Any:
-    """Parse the content as this dataclass. Raises UsageError with the first error."""
-    try:
-        return _type_adapter(kind).validate_json(json.dumps(content))
-    except ValidationError as error:
-        raise UsageError(f"this is not a position: {describe_fault(error, within=where)}") from None
+@cache
+def _hidden_format() -> TypeAdapter[_Hidden]:
+    return TypeAdapter(_Hidden)
 
 
 def shipped_positions(game: Game) -> Path:
@@ -169,7 +166,7 @@ class Origin:
     game: int
 
 
-def record_positions(table: Table, origin: Origin, game: Game, rules: Any) -> list[RecordedPosition]:
+def record_positions(table: Table, origin: Origin, game: Game, rules: object) -> list[RecordedPosition]:
     """Play the game and return the positions of all its questions, in order."""
     watcher = Watcher(table, origin, game, rules)
     while not table.state.over:
@@ -180,7 +177,7 @@ def record_positions(table: Table, origin: Origin, game: Game, rules: Any) -> li
 class Watcher:
     """Plays a game move by move and records the positions of all questions."""
 
-    def __init__(self, table: Table, origin: Origin, game: Game, rules: Any) -> None:
+    def __init__(self, table: Table, origin: Origin, game: Game, rules: object) -> None:
         """Watch a table that has not started yet."""
         self.recorded: list[RecordedPosition] = []
         self._table, self._origin, self._game, self._rules = table, origin, game, rules
@@ -190,10 +187,10 @@ class Watcher:
             if game.has_walk and player is not None:
                 player.report_answers(_Questions(self, seat))
 
-    def step(self) -> Any:
+    def step(self) -> object:
         """Make the next move and return its output."""
         state, seat = self._table.state, self._table.state.seat
-        node = "" if self._game.has_walk else state.view().node
+        node = "" if self._game.has_walk else node_view(state).node
         if node and self._table.players[seat] is not None:
             self.record_question(seat, node)
         output, _ = step(self._table)
@@ -354,7 +351,7 @@ def sample_games(game: Game) -> tuple[tuple[RecordedPosition, ...], ...]:
     )
 
 
-def _bot_tables(game: Game) -> Iterator[tuple[Table, Any]]:
+def _bot_tables(game: Game) -> Iterator[tuple[Table, object]]:
     """Yield games under the default rules at tables of every size, rotating the game's hand-written bots."""
     bots = find_bots(Path.cwd(), game.name).hand_written()
     if not bots:

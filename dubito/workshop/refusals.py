@@ -1,16 +1,16 @@
 """Check that a game refuses illegal outputs without changing its state."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from dubito.errors import IllegalOutput, one_line
-from dubito.game import Answer, Cards, Choice, State, Text, Whole
+from dubito.game import Answer, Cards, Choice, State, Text, Whole, node_view
 from dubito.game.streams import DealStreams
 from dubito.workshop.plain_data import difference, extract_path, find_file, find_line, to_plain
 from dubito.workshop.subject import DEALS_PER_SIZE, Flaw, Subject
 
-_WRONG_OUTPUTS: Final[tuple[Any, ...]] = (
+_WRONG_OUTPUTS: Final[tuple[object, ...]] = (
     None,
     7,
     -1,
@@ -78,7 +78,7 @@ def _describe_output(output: object) -> str:
     return one_line(repr(output), 40) if type(output) not in (object, _Hostile) else "an object"
 
 
-def _visible_state(state: State, seats: int) -> Any:
+def _visible_state(state: State, seats: int) -> object:
     cards = [state.cards(seat, DealStreams(0, 0).seat(seat)) for seat in range(seats)]
     visible = {"over": state.over, "seat": state.seat, "turns_played": state.turns_played, "cards()": to_plain(cards)}
     return visible | ({"ending()": to_plain(state.ending())} if state.over else {"view()": to_plain(state.view())})
@@ -101,7 +101,7 @@ def _find_change(subject: Subject, deal: int, seats: int, place: int, changed: s
     return Flaw(file, f"apply refuses an illegal output after it has changed the state: {changed}")
 
 
-def _illegal_outputs(subject: Subject, state: State) -> list[Any]:
+def _illegal_outputs(subject: Subject, state: State) -> list[object]:
     """Return outputs that are currently illegal, of both the wrong and the right type."""
     kinds = [node.answer for node in subject.game.nodes]
     wrong = [*_WRONG_OUTPUTS, _Hostile()]
@@ -111,7 +111,7 @@ def _illegal_outputs(subject: Subject, state: State) -> list[Any]:
         wrong.remove("?")
     if subject.game.has_walk:
         return wrong
-    view = state.view()
+    view = node_view(state)
     kind = subject.game.node(view.node).answer
     answers = _answers_of_kind(kind)
     with suppress(IllegalOutput):
@@ -121,13 +121,13 @@ def _illegal_outputs(subject: Subject, state: State) -> list[Any]:
     return wrong
 
 
-def _answers_of_kind(kind: Answer) -> list[Any]:
+def _answers_of_kind(kind: Answer) -> Sequence[object]:
     """Return some answers of this type, most of which are illegal at most moves."""
     match kind:
         case Text(most):
             return ["", " ", "a\nb", "a\u202eb", "a\x1b[2J", "a" * (most + 1)]
         case Choice(options):
-            return [*(options or ())][:_MAX_ILLEGAL]
+            return (options or ())[:_MAX_ILLEGAL]
         case Cards(cards):
             singles = [[card] for card in cards[:_MAX_ILLEGAL]]
             return [*singles, [*cards], [cards[0]] * 10, [cards[-1]] * 10]

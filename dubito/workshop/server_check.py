@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from dubito.errors import one_line
 from dubito.experiment.servers import EmbeddedServers
@@ -180,7 +180,7 @@ class ServerCheck:
     def _send(self, request: Request) -> Reply:
         return self.ask(Attempt(request, "check", Place(self._name, -1, -1, 0, 0, 0, "check")))
 
-    def _build(self, system: str, user: str, form: Form = _YES_OR_NO, **changes: Any) -> Request:
+    def _build(self, system: str, user: str, form: Form = _YES_OR_NO, **changes: object) -> Request:
         settings = self.settings.model_copy(update=changes)
         return build_request(settings, Exchange(system, user, form.schema), _CACHE_KEY)
 
@@ -322,7 +322,7 @@ class ServerCheck:
         return "note", f"any model name is accepted; the reply names {one_line(reply.model or 'no model', 80)}", ""
 
 
-def config_entry(bot: str, settings: ModelSettings) -> dict[str, Any]:
+def config_entry(bot: str, settings: ModelSettings) -> dict[str, object]:
     """Return the config entry of a player with these settings."""
     given = settings.model_dump(exclude_defaults=True, exclude={"fallback", "model", "reasks"})
     return {"bot": bot, "name": settings.model, "model": settings.model, **given}

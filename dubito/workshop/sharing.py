@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
-from typing import Any, Final
+from typing import Final
 
 from dubito.game import GameEvent, State
 from dubito.game.streams import DealStreams
@@ -36,7 +36,7 @@ def check_shared_data(subject: Subject) -> Iterator[Flaw]:
     if not subject.registry.hand_written():
         return
     for deal, seats in subject.deals[:: len(subject.deals) // len({*subject.game.seats})]:
-        waiting, outputs = subject.state(deal, seats), list[Any]()
+        waiting, outputs = subject.state(deal, seats), list[object]()
         before, constants = to_plain(waiting, private=True), _globals(subject)
         table = subject.table(deal, seats)
         with suppress(Exception):  # another probe, which plays whole games, reports failures
@@ -53,18 +53,18 @@ def check_shared_data(subject: Subject) -> Iterator[Flaw]:
             return
 
 
-def _globals(subject: Subject) -> dict[str, Any]:
+def _globals(subject: Subject) -> dict[str, dict[str, object]]:
     """Return the lists, dicts and sets of the game's modules, by file and name."""
     modules = [module for name, module in [*sys.modules.items()] if f"{name}.".startswith(f"{subject.game.package}.")]
     named = [(f"{module.__file__}", *each) for module in modules for each in vars(module).items()]
-    found: dict[str, Any] = {file: {} for file, *_ in named if file.endswith(".py")}
+    found: dict[str, dict[str, object]] = {file: {} for file, *_ in named if file.endswith(".py")}
     for file, name, value in named:
         if file in found and isinstance(value, _CONTAINERS) and not name.startswith("__"):
             found[file][name] = to_plain(value)
     return found
 
 
-def _ends_differently(waiting: Any, played: Any, outputs: list[object]) -> bool:
+def _ends_differently(waiting: State, played: State, outputs: list[object]) -> bool:
     try:
         end = played.over, played.turns_played, to_plain(played.ending())
         for output in outputs:
@@ -122,7 +122,7 @@ def _find_owned(subject: Subject, state: State, what: str, value: object) -> Ite
             yield Flaw(file, f"{what}{path} is {of_state}, which a bot could change; return a copy{line}")
 
 
-def _containers(value: object, private: bool, path: str = "", depth: int = _MAX_DEPTH) -> list[tuple[str, Any]]:
+def _containers(value: object, private: bool, path: str = "", depth: int = _MAX_DEPTH) -> list[tuple[str, object]]:
     """Return the lists, dicts and sets that can be reached from a value, with their paths."""
     containers = [(path, value)] if _can_change(value) else []
     if depth == 0 or value is None or isinstance(value, bool | int | float | str | bytes | type | range):
@@ -140,7 +140,7 @@ def _containers(value: object, private: bool, path: str = "", depth: int = _MAX_
 
 
 def _find_mutable_fields(subject: Subject, event: GameEvent) -> Iterator[Flaw]:
-    values: dict[str, Any] = (
+    values: dict[str, object] = (
         {each.name: getattr(event, each.name) for each in fields(event)} if is_dataclass(event) else {}
     )
     for field, value in values.items():

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from dubito.errors import one_line
-from dubito.game import Game, Player
+from dubito.game import Game, Player, State
 from dubito.game.find import Registry, find_bots, package_of
 from dubito.game.packages import MODULE
 from dubito.game.streams import DealStreams
@@ -54,15 +54,16 @@ class Subject:
     def main(self) -> str:
         return self.file(MODULE)
 
-    def state(self, deal: int, seats: int) -> Any:
-        return self.game.deal(self.game.rules(), seats, DealStreams(0, deal).deck())
+    def state(self, deal: int, seats: int) -> State:
+        state: State = self.game.deal(self.game.rules(), seats, DealStreams(0, deal).deck())
+        return state
 
     def table(
         self,
         deal: int,
         seats: int,
         changed: Callable[[type[Player]], type[Player]] = lambda cls: cls,
-        state: Any = None,
+        state: State | None = None,
     ) -> Table:
         """Seat the game's bots, selected by the deal and `changed`, in a new game or one in this `state`."""
         bots = self.registry.hand_written()
@@ -75,10 +76,10 @@ class Subject:
         return [(deal, seats) for seats in sorted({*self.game.seats}) for deal in range(DEALS_PER_SIZE)]
 
     @cached_property
-    def outputs(self) -> dict[tuple[int, int], list[Any]]:
+    def outputs(self) -> dict[tuple[int, int], list[object]]:
         return {(deal, seats): [*self._outputs(deal, seats)] for deal, seats in self.deals}
 
-    def _outputs(self, deal: int, seats: int) -> Iterator[Any]:
+    def _outputs(self, deal: int, seats: int) -> Iterator[object]:
         with GameCode(self.game, deal, deal) as code:
             table = self.table(deal, seats)
             code.state = table.state

@@ -15,7 +15,7 @@ from pathlib import Path
 from platform import python_version
 from statistics import mean
 from threading import Event, Lock
-from typing import Any, Final
+from typing import Final
 
 from dubito import __version__
 from dubito.experiment.call_options import CallOptions
@@ -64,7 +64,7 @@ class TrialAnswer:
     """The result of one question."""
 
     recorded: RecordedPosition
-    answer: Any  # None if the answer is missing
+    answer: object  # None if the answer is missing
     cause: str | None  # why the answer is missing
     stated: StatedProbability | None  # if the prompt asks for a probability at this node
     usages: tuple[Usage | None, ...]  # tokens of the replies, as billed when they were first received
@@ -144,7 +144,7 @@ def find_provenance(one: RecordedPosition) -> Provenance:
     return Provenance(None, 0, int(one.digest[:8], 16), 0, one.position.seat, 0)
 
 
-def trial_identity(entries: Sequence[TrialEntry], positions: Mapping[str, RecordedPosition]) -> dict[str, Any]:
+def trial_identity(entries: Sequence[TrialEntry], positions: Mapping[str, RecordedPosition]) -> dict[str, object]:
     """Return everything that can affect an answer."""
     prompts = [
         {
@@ -285,7 +285,7 @@ def tally_statements(answers: Sequence[Sequence[TrialAnswer]]) -> Tally:
     for number, each in enumerate(answers):
         for one in each:
             truth = one.recorded.right
-            if one.stated is not None and truth is not None:
+            if one.stated is not None and isinstance(truth, bool):
                 statement = Statement(one.stated.seat, one.stated.stated, one.stated.impossible, truth)
                 deals[one.recorded.deal].append((number, statement))
     tally = Tally()
@@ -314,7 +314,7 @@ def _score_row(node: str, answers: Sequence[TrialAnswer], price: Price | None) -
     return ScoreRow(
         node,
         len(answers),
-        _clustered_share((one.recorded.deal, one.answer) for one in answered if _is_bool(one)),
+        _clustered_share((one.recorded.deal, one.answer is True) for one in answered if _is_bool(one)),
         _clustered_share((one.recorded.deal, one.answer is None) for one in answers),
         {cause: causes[cause] for cause in CAUSES if causes[cause]},
         _clustered_share((one.recorded.deal, one.answer == truth) for one, truth in with_truth),

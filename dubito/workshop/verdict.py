@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.stats.rates import Rate, paired_difference
@@ -92,7 +92,7 @@ def compare_rights(one: Sequence[TrialAnswer], other: Sequence[TrialAnswer]) -> 
     """
     deals: defaultdict[object, list[int]] = defaultdict(list)
     for a, b in zip(one, other, strict=True):
-        right: Any = a.recorded.right
+        right: object = a.recorded.right
         if right is not None and None not in (a.answer, b.answer):
             deals[a.recorded.deal].append((a.answer == right) - (b.answer == right))
     if not deals:

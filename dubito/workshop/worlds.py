@@ -9,18 +9,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from dubito.errors import IllegalOutput, UsageError
-from dubito.game import Bool, Cards, Choice, GameEvent
+from dubito.game import Bool, Cards, Choice, GameEvent, State, View, node_view
 from dubito.game.events import EVERYTHING
 from dubito.game.log import Log, Position
 from dubito.game.reader import Reader
 from dubito.game.streams import DealStreams
-from dubito.game.words import Line, Words
+from dubito.game.words import Line, Teller, Words
 from dubito.workshop.plain_data import list_leaves, public_attributes, to_plain
 from dubito.workshop.subject import Subject
 
+T = TypeVar("T")
 _MAX_DRAWS: Final = 120  # the first draws of a game can be changed
 _MAX_WORLDS: Final = 10  # per deal, of each kind
 _MAX_LATER_DRAWS: Final = 8  # per deal, of draws during the game
@@ -66,7 +67,7 @@ class Variant(NamedTuple):
     seat: int
     draw: int = -1
     move: int = -1  # index of the output that is replaced
-    instead: Any = None  # the output in the second world
+    instead: object = None  # the output in the second world
     node: str = ""  # node of the move
     after_deal: bool = False  # whether the draw happens during the game
 
@@ -78,36 +79,36 @@ class SeatWorld:
     subject: Subject
     seats: int
     seat: int
-    state: Any
+    state: State
     log: Log
     chance: _ChangedRandom
-    teller: Any = None  # according to the game's words
+    teller: Teller | None = None  # according to the game's words
     lines: list[Line] = field(default_factory=list)  # lines about the last move
     moved_differently: bool = False  # whether a seat moved differently than in the first world
 
-    def held_cards(self, seat: int) -> Any:
+    def held_cards(self, seat: int) -> object:
         return to_plain(self.cards(seat))
 
-    def cards(self, seat: int) -> Any:
+    def cards(self, seat: int) -> object:
         return self.state.cards(seat, DealStreams(0, 0).seat(seat))
 
-    def hands(self) -> list[Any]:
+    def hands(self) -> list[object]:
         return [None if seat == self.seat else self.held_cards(seat) for seat in range(self.seats)]
 
-    def apply(self, output: Any) -> list[GameEvent]:
+    def apply(self, output: object) -> list[GameEvent]:
         mover, copy = self.state.seat, self.state.copy_of(output)
         events = [*self.state.apply(copy, EVERYTHING)]
         if self.teller is not None:
             self.lines = [*self.teller.describe_move(mover, copy, events)]
         return events
 
-    def observe(self, events: Sequence[GameEvent]) -> list[Any]:
+    def observe(self, events: Sequence[GameEvent]) -> list[object]:
         """Return the events that the seat observes, as plain data."""
         self.log.add(events)
         observed = [event for event in events if event.only in (None, self.seat)]
         return [{type(event).__name__: to_plain(event)} for event in observed]
 
-    def legal(self) -> Any:
+    def legal(self) -> object:
         return None if self.subject.game.has_walk else to_plain(self.subject.game.legal(self.state.view()))
 
     def position(self) -> Position | None:
@@ -115,9 +116,9 @@ class SeatWorld:
         game = self.subject.game
         if game.has_walk or not game.has_facts:
             return None
-        return Position(game.rules(), self.state.view().node, self.log.of(self.seat))
+        return Position(game.rules(), node_view(self.state).node, self.log.of(self.seat))
 
-    def public_words(self) -> dict[str, Any]:
+    def public_words(self) -> dict[str, object]:
         """Return the game's texts that everyone sees."""
         if self.teller is None:
             return {}
@@ -127,13 +128,13 @@ class SeatWorld:
     def secret_words(self) -> list[str]:
         return [panel.truth for panel in self.teller.panels()] if self.teller is not None else []
 
-    def words_to_seat(self) -> dict[str, Any]:
+    def words_to_seat(self) -> dict[str, object]:
         """Return the text that a person in this seat reads at its move."""
         words = own_words(self.subject)
         if words is None:
             return {}
         state, seat = self.state, self.seat
-        shown: dict[str, Any] = {
+        shown: dict[str, object] = {
             "describe_view": [*words.describe_view(state, seat, Reader())],
             "hand": [*words.hand(state, seat)],
         }
@@ -187,7 +188,7 @@ def find_variants(subject: Subject, deal: int, seats: int) -> Iterator[Variant]:
         yield from _choose_moves([*_other_moves(subject, deal, seats, chance)])
 
 
-def _spread_out(values: Sequence[Any], n: int) -> list[Any]:
+def _spread_out(values: Sequence[T], n: int) -> list[T]:
     """Return up to `n` of these values, spread evenly, because secrets can arise at any time of a game."""
     return [values[place * len(values) // n] for place in range(n)] if len(values) > n else [*values]
 
@@ -206,10 +207,10 @@ def _other_moves(subject: Subject, deal: int, seats: int, chance: Random) -> Ite
 
     The check happens before that seat moves, which could hide the difference.
     """
-    waiting = list[tuple[str, int, Any]]()  # node, index and alternative output of the seat that moves
+    waiting = list[tuple[str, int, object]]()  # node, index and alternative output of the seat that moves
     state, outputs = subject.state(deal, seats), subject.outputs[deal, seats]
     for place, output in enumerate(outputs):
-        mover, view = state.seat, state.view()
+        mover, view = state.seat, node_view(state)
         alternatives = [
             each for each in similar_outputs(subject, view.node, output, state, chance) if is_allowed(view, each)
         ]
@@ -223,16 +224,16 @@ def _other_moves(subject: Subject, deal: int, seats: int, chance: Random) -> Ite
             waiting.clear()
 
 
-def is_allowed(view: Any, output: Any) -> bool:
+def is_allowed(view: View, output: object) -> bool:
     return view.why_illegal(output) is None
 
 
-def similar_outputs(subject: Subject, node: str, output: Any, state: Any, chance: Random) -> list[Any]:
+def similar_outputs(subject: Subject, node: str, output: object, state: State, chance: Random) -> list[object]:
     """Return outputs of the same type in random order, including illegal ones."""
     cards, kind = state.cards(state.seat, DealStreams(0, 0).seat(state.seat)), subject.game.node(node).answer
     answer = subject.game.answer_of(node, output)
     if isinstance(kind, Bool):
-        answers: list[Any] = [not answer]
+        answers: list[object] = [not answer]
     elif isinstance(kind, Choice) and kind.options:
         answers = [each for each in chance.sample(kind.options, len(kind.options)) if each != answer]
     elif isinstance(kind, Cards) and isinstance(answer, list):
@@ -246,7 +247,7 @@ def similar_outputs(subject: Subject, node: str, output: Any, state: Any, chance
 
 
 def apply_in_both(
-    one: SeatWorld, other: SeatWorld, output: Any, instead: Any = None
+    one: SeatWorld, other: SeatWorld, output: object, instead: object = None
 ) -> tuple[list[GameEvent], list[GameEvent]] | None:
     """Make a move in both worlds and return its events, or None if it is impossible in the second world."""
     if instead is SKIPPED:
@@ -265,11 +266,11 @@ def apply_in_both(
     return one.apply(output), events
 
 
-def _exchange_cards(subject: Subject, output: Any, removed: Counter[Any], added: Counter[Any]) -> Any:
+def _exchange_cards(subject: Subject, output: object, removed: Counter[object], added: Counter[object]) -> object:
     """Return the output with each removed card replaced by an added one."""
     instead = [*added.elements()]
 
-    def exchange(value: Any) -> Any:
+    def exchange(value: object) -> object:
         if isinstance(value, list):
             return [exchange(each) for each in value]
         if isinstance(value, dict):
@@ -288,10 +289,9 @@ def is_known_to_mover(mover: int, one: SeatWorld, other: SeatWorld) -> bool:
     In that case the move may be hidden from others.
     """
     worlds = (one, other)
-    views = [to_plain(public_attributes(world.state.view())) for world in worlds]
-    legal = [world.legal() for world in worlds]
+    views, legal = [public_attributes(world.state.view()) for world in worlds], [world.legal() for world in worlds]
     without_legal = [
-        {name: value for name, value in view.items() if value != moves}
+        {name: plain for name, value in view.items() if (plain := to_plain(value)) != moves}
         for view, moves in zip(views, legal, strict=True)
     ]
     return one.held_cards(mover) != other.held_cards(mover) and without_legal[0] == without_legal[1]

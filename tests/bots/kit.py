@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import cast
 
 import dubito
-from dubito.game import Seating, make_player
+from dubito.game import Player, Seating, make_player
 from dubito.game.find import Bot, BotKind, find_bots
 from dubito.game.streams import DealStreams, SeatStreams
 from dubito.game.table import Entrant, step
@@ -48,14 +49,16 @@ class Scripted(Random):
 
 
 def in_seat(
-    cls: type[PlayerAI],
+    cls: type[Player],
     hand: Sequence[int],
     settings: Mapping[str, object] | None = None,
     *,
     framework: Random | None = None,
 ) -> PlayerAI:
     streams = SeatStreams(bytes(24), Scripted(), Scripted() if framework is None else framework)
-    return make_player(cls, Seating(1, 0, 0, streams, partial(HandView, Hand(hand))), settings or {})
+    return make_player(
+        cast(type[PlayerAI], cls), Seating(1, 0, 0, streams, partial(HandView, Hand(hand))), settings or {}
+    )
 
 
 def answer(player: PlayerAI, node: str, p: TurnData, *draws: float) -> bool:

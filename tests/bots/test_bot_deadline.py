@@ -14,7 +14,7 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, play_game
 from dubito.games.dubito.bot import PlayerAI
 from dubito.games.dubito.cards import TurnData, TurnOutput
-from dubito.games.dubito.engine import Rules, deal_table
+from dubito.games.dubito.engine import Rules, State, deal_table
 from dubito.games.dubito.events import Event
 from dubito.games.dubito.game import GAME
 from tests.bots.kit import NODES_A_TO_E, entrants, story_of
@@ -91,7 +91,7 @@ class Looping(Quiet):
         return True
 
 
-def seated(bot: type[PlayerAI], fallback: type[PlayerAI] | None = None, **settings: object) -> Table:
+def seated(bot: type[PlayerAI], fallback: type[PlayerAI] | None = None, **settings: object) -> Table[State]:
     table = [Entrant("mine", bot, settings), *[Entrant("quiet", Quiet)] * 2]
     return deal_table(table, Rules(max_turns=60), DealStreams(3, 0), deal=7, number=9, fallback=fallback)
 

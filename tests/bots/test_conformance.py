@@ -16,7 +16,7 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
 from dubito.games.dubito.bot import FiveNodes, PlayerAI
 from dubito.games.dubito.cards import Hand, TurnData
-from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule, deal_table
+from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, Rules, State, WinRule, deal_table
 from tests.bots.kit import NODES_A_TO_E, REGISTRY, REPO, Scripted, entrants, in_seat, play_out, run_python, story_of
 from tests.conftest import in_gate
 
@@ -100,19 +100,19 @@ def test_same_game_in_another_process() -> None:
     assert json.loads(out) == [story_of(entrants(name, *BOTS[:3]), Rules(), SEED, 1) for name in BOTS]
 
 
-def turns(table: Table) -> Iterator[tuple[PlayerAI, TurnData, list[Hand]]]:
+def turns(table: Table[State]) -> Iterator[tuple[PlayerAI, TurnData, list[Hand]]]:
     """Yield each turn of a game before it is played: the player, its view, and all hands."""
     game = table.state
     while not game.over:
         player = table.players[game.seat]
-        assert player is not None
+        assert isinstance(player, PlayerAI)
         p = game.turn_data()
         yield player, p, game.hands
         turn = game.turns + game.free_turns + 1
         table.send_events(game.apply(player.play(p)), turn)
 
 
-def a_game(bot: Bot, rules: Rules) -> Table:
+def a_game(bot: Bot, rules: Rules) -> Table[State]:
     return deal_table([Entrant(bot.name, bot.cls)] * 4, rules, DealStreams(SEED, 9), deal=9)
 
 

@@ -3,6 +3,7 @@
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -173,7 +174,7 @@ def test_module_random_draws_from_the_seats_stream(tmp_path: Path) -> None:
     write_bot(tmp_path, "drawing", DRAWING)
     bot = find_bots(tmp_path).find("Drawing")
     assert bot.repeatable
-    player = make_player(bot.cls, Seating(0, 0, 0, DealStreams(0, 0).seat(0), partial(HandView, Hand(HAND))), {})
+    player: Any = make_player(bot.cls, Seating(0, 0, 0, DealStreams(0, 0).seat(0), partial(HandView, Hand(HAND))), {})
     assert player.first == DealStreams(0, 0).seat(0).bot.random()
     for draw, answer in ((0.4, True), (0.6, False)):
         player.rng = Scripted(draw)

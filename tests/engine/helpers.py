@@ -187,7 +187,7 @@ def scripted(*moves: str) -> Entrant:
     return Entrant("Scripted", Scripted, {"moves": moves})
 
 
-def table(game: State, *entrants: Entrant | type[PlayerAI], fallback: type[PlayerAI] | None = None) -> Table:
+def table(game: State, *entrants: Entrant | type[PlayerAI], fallback: type[PlayerAI] | None = None) -> Table[State]:
     seated = [one if isinstance(one, Entrant) else Entrant(one.__name__, one) for one in entrants]
     seated += [scripted()] * (len(game.hands) - len(seated))
     return Table(game, seated, DealStreams(0, 5), deal=5, number=7, fallback=fallback)

@@ -14,7 +14,7 @@ from dubito.game import GameEvent
 from dubito.game.table import Entrant, Table, play_game, step
 from dubito.games.dubito.bot import PlayerAI
 from dubito.games.dubito.cards import TurnData, TurnOutput
-from dubito.games.dubito.engine import WinRule
+from dubito.games.dubito.engine import State, WinRule
 from dubito.games.dubito.events import (
     CardList,
     CardsPlayedEvent,
@@ -33,9 +33,9 @@ def collect_events(at: Table) -> list[list[GameEvent]]:
     return [script(at, seat).heard[1:] for seat in range(len(at.players))]
 
 
-def play(hands: str, win_rule: WinRule, *moves: str) -> tuple[Table, list[Event]]:
+def play(hands: str, win_rule: WinRule, *moves: str) -> tuple[Table[State], list[GameEvent]]:
     """Play these moves with scripted players and return all events."""
-    at, events = table(position(hands, win_rule)), list[Event]()
+    at, events = table(position(hands, win_rule)), list[GameEvent]()
     for move in moves:
         script(at, at.state.seat).moves.append(move)
         events += step(at)[1]

@@ -47,7 +47,7 @@ def watch(at: Table) -> list[TurnOutput]:
     return outputs
 
 
-def deal_with_fallback(*entrants: Entrant, seed: int = 3, max_turns: int = 60) -> Table:
+def deal_with_fallback(*entrants: Entrant, seed: int = 3, max_turns: int = 60) -> Table[State]:
     rules = Rules(max_turns=max_turns)
     return deal_table(entrants, rules, DealStreams(seed, 0), deal=4, number=9, fallback=RandomBoi)
 

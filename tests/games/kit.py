@@ -73,7 +73,7 @@ def deal_game(game: Game, deal: int = 0, size: int | None = None) -> State:
     return state
 
 
-def table_of(registry: Registry, deal: int, size: int, **how: Any) -> Table:
+def table_of(registry: Registry, deal: int, size: int, **how: Any) -> Table[Any]:
     """Return a table of hand-written bots, chosen differently for each game."""
     bots = registry.hand_written()
     entrants = [Entrant(f"{seat}", bots[(deal + 3 * seat) % len(bots)].cls) for seat in range(size)]

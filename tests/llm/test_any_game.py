@@ -53,7 +53,7 @@ def settings(**more: Any) -> ModelSettings:
 
 
 @contextmanager
-def at_the_table(folder: Path, offline: bool = False, **more: Any) -> Iterator[tuple[Table, Journal, ModelLog]]:
+def at_the_table(folder: Path, offline: bool = False, **more: Any) -> Iterator[tuple[Table[Any], Journal, ModelLog]]:
     """Play a game of two model players, with a run's tables and cache."""
     folder.mkdir(exist_ok=True)
     checked, journal = settings(**more), Journal()
@@ -68,7 +68,7 @@ def at_the_table(folder: Path, offline: bool = False, **more: Any) -> Iterator[t
             yield table_of(decider, journal), journal, log
 
 
-def table_of(decider: Decider, journal: Journal) -> Table:
+def table_of(decider: Decider, journal: Journal) -> Table[Any]:
     """Return a game with this model in both seats."""
     streams = DealStreams(3, 0)
     entrants = [Entrant("x", BOTS.find("OpenAIBot").cls, decider.settings.model_dump())] * 2
@@ -76,7 +76,7 @@ def table_of(decider: Decider, journal: Journal) -> Table:
     return Table(game, entrants, streams, services=[GameServices(decider, journal)] * 2)
 
 
-def finished(table: Table) -> list[Any]:
+def finished(table: Table[Any]) -> list[Any]:
     """Play the game and return its outputs."""
     outputs = []
     while not table.state.over:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from rich.console import Console
@@ -124,7 +125,7 @@ def _typed(sitting: Sitting) -> str:
             move = a_move(asdict(frame_in_words(sitting, 0, None, [])) | {"turn": sitting.state.turns_played})
             line = "doubt" if move.get("doubt") else " ".join(map(str, move["cards"]))
             lines.append(f"{line} as {move['number']}" if "number" in move else line)
-            given = read_move(lines[-1], sitting.state.number)
+            given = read_move(lines[-1], cast(Any, sitting.state).number)
         sitting.step(given)
     return "\n".join(lines)
 
@@ -134,7 +135,7 @@ def test_wins_are_celebrated_by_their_kind(play: Play, tmp_path: Path) -> None:
     for seed in range(6):
         sitting = seat_person(guests_of(find_bots(tmp_path)), set_up(GAME, ["RandomBoi"] * 4, GAME.rules(), 0, seed), 0)
         out = play(*["RandomBoi"] * 4, "--seed", str(seed), "--seat", "0", typed=_typed(sitting)).out
-        result = sitting.state.result(0)
+        result = cast(Any, sitting.state).result(0)
         assert ("\n  *  You win! A hard win: " in out) == (result is Result.HARD_WIN)
         assert (" A soft win: " in out) == (result is Result.SOFT_WIN)
         assert ("\n  *  You lost. You were one of the last two " in out) == (result is Result.LOSS)

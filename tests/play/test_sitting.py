@@ -2,7 +2,7 @@
 
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -51,21 +51,21 @@ def test_person_with_a_bots_moves_gets_the_bots_game(registry: Registry, guests:
             if sitting.is_asked:
                 player = shadow.players[1]
                 assert player is not None
-                given = player.play(sitting.state.turn_data())
+                given = player.play(cast(Any, sitting.state).turn_data())
             moment, _ = sitting.step(given)
             shadow.state.apply(moment.output)
             shadow.send_events(moment.events, shadow.state.turns_played)
-        assert (sitting.state.places, sitting.state.turns) == (among.places, among.turns)
+        assert (cast(Any, sitting.state).places, cast(Any, sitting.state).turns) == (among.places, among.turns)
 
 
 def test_forbidden_move_changes_nothing(guests: Opponents) -> None:
     sitting = seat_person(guests, set_up(GAME, BOTS, GAME.rules(), 0, 1), 0)
-    before = deepcopy(sitting.state.hands[0].cards)
+    before = deepcopy(cast(Any, sitting.state).hands[0].cards)
     card = before[0]
     for output in (None, TurnOutput(True), TurnOutput(False, 99, [card]), TurnOutput(False, 1, [card] * 4)):
         with pytest.raises(IllegalOutput):
             sitting.step(output)
-    assert sitting.state.hands[0].cards == before
+    assert cast(Any, sitting.state).hands[0].cards == before
     assert (sitting.state.turns_played, sitting.outputs, sitting.errors) == (0, [], [])
     sitting.step(TurnOutput(False, 1, [card]))
     with pytest.raises(IllegalOutput, match="it is not your turn"):
@@ -115,9 +115,9 @@ def test_person_is_addressed_directly() -> None:
 
 def test_person_sees_the_end(guests: Opponents) -> None:
     sitting = seat_person(guests, set_up(GAME, ["MrNoDoubt", "MrNoDoubt"], GAME.rules(max_turns=1), 0, 1), 0)
-    _, words = sitting.step(TurnOutput(False, 1, sitting.state.hands[0].cards[:1]))
+    _, words = sitting.step(TurnOutput(False, 1, cast(Any, sitting.state).hands[0].cards[:1]))
     assert words[-1] == "The game stops after 1 turns, unfinished for you and MrNoDoubt 1 and MrNoDoubt 2."
-    assert words[-1] == ending(sitting.state, sitting.reader)
+    assert words[-1] == ending(cast(Any, sitting.state), sitting.reader)
     assert isinstance(sitting._table.players[0], Guest)
 
 
@@ -138,7 +138,7 @@ def test_the_end_panel_of_bs_counts_every_play_the_person_judged(seed: int, seat
     sitting = seat_person(guests_of(find_bots(Path("/nowhere"), "bs")), _bs(seed, seat), 0)
     faced, right, calls, lies, asked = 0, 0, 0, 0, 0
     while not sitting.state.over:
-        state = sitting.state
+        state: Any = sitting.state
         given: Any = None
         if sitting.is_asked and state.public.node == "bs":
             asked += 1

@@ -105,7 +105,8 @@ class Opening:
     def deals_hand(self, guess: int | str) -> bool:
         """Return whether this seed deals the agent's hand."""
         state = self._game.deal(self._rules, self._seats, DealStreams(guess, self._deal).deck())
-        return sorted(map(card_name, self._game.deal_to_json(state)["hands"][self._seat])) == self._hand
+        dealt: dict[str, Any] = self._game.deal_to_json(state)
+        return sorted(map(card_name, dealt["hands"][self._seat])) == self._hand
 
 
 def find_seed(openings: Sequence[list[dict[str, Any]]], guesses: Iterable[int | str]) -> int | str | None:

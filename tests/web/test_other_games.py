@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from copy import copy, deepcopy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from dubito.cli.opponents import load_family
+from dubito.game import node_view
 from dubito.game.find import find_bots
 from dubito.games.bs.engine import State
 from dubito.games.bs.game import GAME
@@ -121,8 +122,8 @@ def test_two_worlds_that_differ_in_hidden_cards_look_the_same(home: Path) -> Non
         while not sitting.state.over:
             given = None
             if sitting.is_asked:
-                cards = list(sitting.state.cards(sitting.me, None))
-                given = cards[:1] if sitting.state.view().node == "cards" else bool(len(cards) % 2)
+                cards = list(cast(Any, sitting.state).cards(sitting.me, None))
+                given = cards[:1] if node_view(sitting.state).node == "cards" else bool(len(cards) % 2)
             moment, said = sitting.step(given)
             frame = frame_in_words(sitting, 1, moment, said)
             assert replace(frame_in_words(_games_with_bot(sitting), 1, moment, said), truth=frame.truth) == frame

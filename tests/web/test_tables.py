@@ -40,6 +40,7 @@ def test_frames_match_the_game(server: WebServer, browser: Browser) -> None:
     end = browser.to_the_end(browser.sit(seed=2, seat=1))
     frames = browser.view()["frames"]
     record = RECORDS.load((server.folder / f"{end['record']}.json").read_text())
+    game: Any
     game, outputs = RECORDS.deal_record(record)
     assert len(frames) == len(record.outputs) + 1
     for frame, output in zip(frames, [*outputs, None], strict=True):
@@ -106,7 +107,7 @@ def test_two_worlds_that_differ_in_hidden_cards_look_the_same(tmp_path: Path) ->
 
 def _another_world(sitting: Sitting) -> Sitting:
     """Return the same game with the other hands dealt differently and other cards on the board."""
-    game = deepcopy(sitting.state)
+    game: Any = deepcopy(sitting.state)
     others = [hand for seat, hand in enumerate(game.hands) if seat != sitting.me]
     pool = sorted(card for hand in others for card in hand.cards)
     for hand in others:

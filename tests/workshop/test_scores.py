@@ -82,7 +82,7 @@ def test_agreement_is_of_positions_that_both_answered() -> None:
     second = [make_answer(one, n not in (1, 2, 3)) for n, one in enumerate(found)]
     second[4] = make_answer(found[4], None, "malformed")
     third = [
-        make_answer(one, one_.answer if n != 5 else False)
+        make_answer(one, bool(one_.answer) if n != 5 else False)
         for n, (one, one_) in enumerate(zip(found, first, strict=True))
     ]
     of_a, of_c, everything = compare_answers(first, second)

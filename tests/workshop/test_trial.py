@@ -56,7 +56,7 @@ def run_trial(
     return trials.run_trial(entries, found, root / name, means)
 
 
-def answers(taken: list[TrialAnswer]) -> list[bool | None]:
+def answers(taken: list[TrialAnswer]) -> list[object]:
     return [one.answer for one in taken]
 
 

@@ -1,6 +1,7 @@
 """Second worlds of Dubito look the same to the seat but differ in the hidden truth."""
 
 from random import Random
+from typing import cast
 
 import pytest
 
@@ -38,7 +39,7 @@ def watched(rules: Rules, size: int) -> list[tuple[World, Position]]:
     found = []
     while not table.state.over:
         before, so_far = len(watcher.recorded), tuple(moves)
-        moves.append(watcher.step())
+        moves.append(cast(TurnOutput, watcher.step()))
         found += [(World(rules, hands, so_far), one.position) for one in watcher.recorded[before:]]
     return found
 

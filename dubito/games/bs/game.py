@@ -64,7 +64,7 @@ RESULTS = Results(
 NODES = (Node("cards", "request_cards", Cards(tuple(range(NUMBERS)))), Node("bs", "bs", Bool()))
 
 
-class BSGame(Game["BSRules", State, GameEvent]):
+class BSGame(Game["BSRules", State, GameEvent, bool | list[Card]]):
     name = "bs"
     summary = "BS, king of the hill: play cards face down, call out lies, and be the first without cards"
     seats = (len(SEATS), len(SEATS))

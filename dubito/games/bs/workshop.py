@@ -22,7 +22,7 @@ _ALWAYS: Final = [("rule_text",), ("objective",), ("seat",), ("question",), ("ha
 _HANDS: Final = ("players.cards", "hands")
 
 
-class BSWorkshop(Workshop):
+class BSWorkshop(Workshop[BSRules, State]):
     RIGHT = "accused lies and accepted honest plays (node bs)"
     INSTEAD = {
         "rules": ("rule_text",),

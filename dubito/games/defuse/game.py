@@ -53,7 +53,7 @@ RESULTS = Results(
 NODES = (Node("turn", "turn", Choice(ACTS)), Node("place", "defuse", Whole()))
 
 
-class DefuseGame(Game["NoRules", State, GameEvent]):
+class DefuseGame(Game["NoRules", State, GameEvent, str | int]):
     name = "defuse"
     summary = "Draw and defuse: two players and a bomb in the pile; peek, dodge, and keep a defuse card"
     seats = (2, 2)

@@ -492,7 +492,7 @@ def deal_table(
     number: int = 0,
     fallback: type[Player] | None = None,
     services: Sequence[object] = (),
-) -> Table:
+) -> Table[State]:
     state = deal_game(rules, len(entrants), streams.deck())
     return Table(state, entrants, streams, deal=deal, number=number, fallback=fallback, services=services)
 

@@ -9,8 +9,6 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cache, lru_cache
 from typing import Any, Final, get_args
 
-from pydantic import BaseModel
-
 from dubito.game import Facts
 from dubito.game.events import Listener
 from dubito.game.log import Log, Position
@@ -18,7 +16,7 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
 from dubito.games.dubito.bot import NODES, FiveNodes
 from dubito.games.dubito.cards import JOKER, NUMBERS, PlayerData, TurnData
-from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule, deal_table
+from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, Rules, State, WinRule, deal_table
 from dubito.games.dubito.knowledge import Knowledge
 from dubito.games.dubito.rules import DubitoRules
 from dubito.games.dubito.sentences import card_name, card_names
@@ -243,7 +241,7 @@ class _RandomPlayer(FiveNodes):
         return self.rng.random() < 0.7
 
 
-def sample_tables() -> Iterator[tuple[Table, BaseModel]]:
+def sample_tables() -> Iterator[tuple[Table, DubitoRules]]:
     """Yield each sample table, before its first turn, with its rules."""
     for win_rule in get_args(WinRule):
         for deal, size in enumerate(range(MIN_PLAYERS, MAX_PLAYERS + 1)):
@@ -251,7 +249,7 @@ def sample_tables() -> Iterator[tuple[Table, BaseModel]]:
             yield sample_table(rules.engine_rules, size, deal), rules
 
 
-def sample_table(rules: Rules, size: int, deal: int) -> Table:
+def sample_table(rules: Rules, size: int, deal: int) -> Table[State]:
     entrants = [Entrant(f"player {seat}", _RandomPlayer) for seat in range(size)]
     return deal_table(entrants, rules, DealStreams(_SEED, deal), deal=deal, number=deal)
 

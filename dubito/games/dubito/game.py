@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dubito.games.dubito.workshop import DubitoWorkshop
 
 
-class DubitoGame(Game["DubitoRules", State, Event]):
+class DubitoGame(Game["DubitoRules", State, Event, TurnOutput]):
     name = "dubito"
     summary = "Dubito (Cheat, I Doubt It) for 3 to 8 players: play cards face down and claim a number, or doubt"
     seats = (MIN_PLAYERS, MAX_PLAYERS)

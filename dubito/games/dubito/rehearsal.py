@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from dubito.errors import UsageError
+from dubito.game import Player
 from dubito.game.find import find_bots
 from dubito.game.rehearsal import set_up_turn
-from dubito.games.dubito.bot import PlayerAI
 from dubito.games.dubito.cards import JOKER, NUMBERS, Hand, TurnData, TurnOutput
 from dubito.games.dubito.engine import MAX_JOKERS, Rules, State
 
@@ -17,7 +17,7 @@ _RULES: Final = Rules()
 
 
 def bot_at_turn(
-    bot: str | type[PlayerAI],
+    bot: str | type[Player],
     hands: Sequence[Sequence[int]],
     moves: Sequence[TurnOutput] = (),
     *,
@@ -33,7 +33,8 @@ def bot_at_turn(
     cls = find_bots(Path.cwd()).find(bot).cls if isinstance(bot, str) else bot
     _refuse_impossible(hands, rules)
     state = partial(_build_state, hands, rules)
-    return set_up_turn(cls, moves, state, len(hands), settings)
+    player, view = set_up_turn(cls, moves, state, len(hands), settings)
+    return player, cast(TurnData, view)
 
 
 def _build_state(hands: Sequence[Sequence[int]], rules: Rules) -> State:

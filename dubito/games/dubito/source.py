@@ -60,5 +60,5 @@ def seat_bots(module: ModuleType) -> None:
     }
     for name, bot in bots.items():
         if not any(other is not bot and issubclass(other, bot) for other in bots.values()):
-            shown = {key: getattr(bot, key) for key in ("__doc__", "__module__", "origin") if hasattr(bot, key)}
+            shown = {"__doc__": bot.__doc__, "__module__": bot.__module__, "origin": bot.origin}
             setattr(module, name, type(name, (SourceSeat,), {**shown, "source": bot}))

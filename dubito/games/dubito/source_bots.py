@@ -178,6 +178,7 @@ class BotBase(Player):
     """That project's `PlayerAI` and `BotBase`. A turn asks the nodes A-E in its order."""
 
     registry: ClassVar[dict[str, type]] = {}
+    origin: ClassVar[str] = PlayerAI.origin
 
     def __init_subclass__(cls, **settings: Any) -> None:
         super().__init_subclass__(**settings)

@@ -1,9 +1,7 @@
 """Dubito for the prompt workshop (see `dubito/workshop/recordings.py`)."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
-
-from pydantic import BaseModel
+from typing import Final
 
 from dubito.game.log import Position
 from dubito.game.table import Table
@@ -11,6 +9,7 @@ from dubito.game.workshop import Workshop
 from dubito.games.dubito.engine import State, last_play_is_dishonest
 from dubito.games.dubito.facts import sample_tables
 from dubito.games.dubito.knowledge import Knowledge
+from dubito.games.dubito.rules import DubitoRules
 
 _ALWAYS: Final = [
     ("rule_text", "rules"),
@@ -27,7 +26,7 @@ _AFTER: Final = [  # about the player who may doubt the play
 ]
 
 
-class DubitoWorkshop(Workshop):
+class DubitoWorkshop(Workshop[DubitoRules, State]):
     # Facts that a prompt may omit if it uses one of these instead.
     INSTEAD = {
         "rules": ("rule_text",),
@@ -56,7 +55,7 @@ class DubitoWorkshop(Workshop):
         "last card": lambda p: p.my_n_cards == 1,
         "no doubt allowed": lambda p: p.board_cards > 0 and not p.can_doubt,
     }
-    CHECKED_RULES: tuple[Mapping[str, Any], ...] = ({}, {"duel": True})  # the rules under which bots are checked
+    CHECKED_RULES: tuple[Mapping[str, object], ...] = ({}, {"duel": True})  # the rules under which bots are checked
     # The important facts at each node. A prompt needs one from each group. `players.x` is a field of each player.
     IMPORTANT = {
         "A": [*_ALWAYS, *_AFTER],
@@ -83,7 +82,7 @@ class DubitoWorkshop(Workshop):
     }
     RIGHT = "doubted bluffs and accepted honest plays (node C)"
 
-    def sample_tables(self) -> Iterator[tuple[Table, BaseModel]]:
+    def sample_tables(self) -> Iterator[tuple[Table, DubitoRules]]:
         return sample_tables()
 
     def describe_setting(self, position: Position) -> str:

@@ -5,22 +5,21 @@ from copy import deepcopy
 from random import Random
 from typing import Any
 
-from dubito.game import GameEvent
+from dubito.game import GameEvent, Player
 from dubito.game.events import EVERYTHING
 from dubito.game.log import Log, Position
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
-from dubito.games.bs.bot import BSBot
 from dubito.games.bs.cards import Card
 from dubito.games.bs.engine import State, deal
 from dubito.games.bs.facts import random_answer
 from dubito.games.bs.knowledge import BSRules
 from dubito.games.bs.table import PublicState
 
-Bot = type[BSBot]
+Bot = type[Player]
 
 
-def seat_bots(game: State, bots: Sequence[Bot], streams: DealStreams) -> Table:
+def seat_bots(game: State, bots: Sequence[Bot], streams: DealStreams) -> Table[State]:
     return Table(game, [Entrant(bot.__name__, bot) for bot in bots], streams)
 
 

@@ -13,6 +13,7 @@ import pytest
 from dubito.experiment.call_options import CallOptions
 from dubito.experiment.model_players import find_fallback
 from dubito.experiment.models import open_pipeline
+from dubito.game import node_view
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
 from dubito.games.bs.fake_models import MODELS
@@ -98,7 +99,7 @@ def test_each_hostile_reply_has_the_right_cause(tmp_path: Path) -> None:
     script, found, asked = Scripted(), dict[str, list[str]](cards=[], bs=[]), [0] * 4
     with Server(script) as server, at_the_table(tmp_path, server.base_url("responses")) as (table, log):
         while any(script.left.values()) and not table.state.over:
-            seat, node = table.state.seat, table.state.view().node
+            seat, node = table.state.seat, node_view(table.state).node
             step(table)
             taken = log.decisions(0)[seat, asked[seat]]
             found[node].append(taken.outcome)

@@ -234,7 +234,7 @@ class Mistaken(Player1):
         return [] if table.round == 2 else super().request_cards(number, table)
 
 
-def seated(**on_error: Any) -> SeatedTable:
+def seated(**on_error: Any) -> SeatedTable[State]:
     entrants = [Entrant(bot.__name__, bot) for bot in (Player1, Mistaken, Player1, Player1)]
     return SeatedTable(deal_game(), entrants, DealStreams(0, 0), **on_error)
 

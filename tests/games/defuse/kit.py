@@ -25,7 +25,7 @@ def with_cards(top_first: str, mine: str = "", other: str = "") -> State:
     return State([mine.split(), other.split()], top_first.split()[::-1], Random(0))
 
 
-def table_of(game: State, *bots: type[Player], **how: Any) -> Table:
+def table_of(game: State, *bots: type[Player], **how: Any) -> Table[State]:
     return Table(game, [Entrant(bot.__name__, bot) for bot in bots], DealStreams(0, 0), **how)
 
 

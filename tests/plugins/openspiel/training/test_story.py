@@ -22,7 +22,7 @@ from dubito.plugins.openspiel.courses.dubito import DOUBT
 from tests.plugins.openspiel.training.kit import new
 
 
-def table(name: str, bots: Sequence[str], deal: int, **rules: Any) -> Table:
+def table(name: str, bots: Sequence[str], deal: int, **rules: Any) -> Table[Any]:
     game, registry, streams = find_game(name, Path.cwd()), find_bots(Path.cwd(), name), DealStreams(1, deal)
     state = game.deal(game.rules(**rules), len(bots), streams.deck())
     return Table(state, [Entrant(name, registry.find(name).cls) for name in bots], streams)
@@ -91,7 +91,7 @@ def test_of_dubito(bots: list[str], rules: dict[str, Any]) -> None:
         assert game.ending() == at.state.ending()
 
 
-def deal_out(state: Any, at: Table) -> None:
+def deal_out(state: Any, at: Table[Any]) -> None:
     for hand in at.state.hands[:-1]:
         for card in sorted(hand.cards):
             state.apply_action(card)

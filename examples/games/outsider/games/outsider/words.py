@@ -25,7 +25,7 @@ class OutsiderTeller(Teller):
     def describe_hand(self, seat: int) -> str:
         return self.state.cards(seat, None) or "nothing: the outsider"
 
-    def describe_move(self, seat: int, output: str, events: Sequence[Any]) -> list[Line]:
+    def describe_move(self, seat: int, output: object, events: Sequence[Any]) -> list[Line]:
         told = [Line(sentence(event, self.reader)) for event in events]
         if self.state.votes:  # the vote stays hidden until all have voted
             votes = self.reader.starts(seat, "votes")
