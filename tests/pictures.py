@@ -50,8 +50,8 @@ def pictures(into: Path) -> None:
     subprocess.run([sys.executable, "-m", "dubito", "report", "real", "--output", "report"], check=True)
     games = Path("games")
     with (
-        open_opponents(None, None, games, int(time.time() * 1000), lambda: False) as company,
-        serve(games, opponents=company) as server,
+        open_opponents(None, None, games, int(time.time() * 1000), lambda: False) as opponents,
+        serve(games, opponents=opponents) as server,
         start_browser() as chrome,
     ):
         chrome.screen(1100, 900)

@@ -151,20 +151,20 @@ def open_game(order: TableOrder, stopped: Callable[[], bool] = lambda: False) ->
     check_save(order.save)
     registry, names, number = find_bots(Path.cwd(), order.game), order.names, int(time.time() * 1000)
     with ExitStack() as stack:
-        company = None
+        opponents = None
         asks = order.config is not None or any(":" in name for name in names)
         bots = [] if asks else [registry.find(name) for name in names]
         if asks or any(bot.cls.is_model or bot.cls.is_program for bot in bots):
             flags = (order.config, names, order.games, number, stopped, order.server, order.game, order.rules)
-            company = stack.enter_context(open_opponents(*flags))
+            opponents = stack.enter_context(open_opponents(*flags))
         yield BotsGame(
             registry,
-            company,
+            opponents,
             names,
             rules_at_table(order.config, registry.game, order.rules),
             order.seed,
             order.deal,
             order.on_bot_error,
             order.bot_deadline,
-            None if company is None else number,
+            None if opponents is None else number,
         )

@@ -87,14 +87,14 @@ def play(
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
     number = int(time.time() * 1000)
-    with open_opponents(config, against, games, number, lambda: False, server, game.name, rules) as company:
+    with open_opponents(config, against, games, number, lambda: False, server, game.name, rules) as opponents:
         setup = set_up(game, against, checked, seat, seed, deal)
-        kinds = dict(zip(setup.bots, company.kinds(setup.bots), strict=True))
+        kinds = dict(zip(setup.bots, opponents.kinds(setup.bots), strict=True))
         if fake_models := describe_fake_models(kinds):
             note(fake_models)
-        seated = seat_person(company, setup, number)
+        seated = seat_person(opponents, setup, number)
         with seated.code:
-            sitting = _play_until_over(company, seated, config, pace)
+            sitting = _play_until_over(opponents, seated, config, pace)
     if sitting is None:
         return
     for error in sitting.errors:
@@ -104,10 +104,10 @@ def play(
         save_record(save, game, sitting.make_record())
 
 
-def _play_until_over(company: Opponents, sitting: Sitting, config: Path | None, pace: float | None) -> Sitting | None:
+def _play_until_over(opponents: Opponents, sitting: Sitting, config: Path | None, pace: float | None) -> Sitting | None:
     """Play the game and return it, or return None if the person left."""
     others = [sitting.reader.name(seat) for seat in range(len(sitting.setup.players)) if seat != sitting.me]
-    voice, wait = make_voice(others, company.game.results.lie_words[0]), make_pause(pace)
+    voice, wait = make_voice(others, opponents.game.results.lie_words[0]), make_pause(pace)
     _print_welcome(sitting, voice)
     try:
         while not sitting.state.over:
@@ -115,7 +115,7 @@ def _play_until_over(company: Opponents, sitting: Sitting, config: Path | None, 
                 if _play_move(sitting, voice) and not sitting.is_asked:
                     wait()
             except RunStopped as error:
-                sitting = _resume_after_error(company, sitting, error, voice)
+                sitting = _resume_after_error(opponents, sitting, error, voice)
     except EOFError:
         say("\nYou left before the game was over.")
         if sitting.asks_models:
@@ -158,12 +158,12 @@ def _play_move(sitting: Sitting, voice: Voice) -> bool:
     return bool(words)
 
 
-def _resume_after_error(company: Opponents, sitting: Sitting, error: RunStopped, voice: Voice) -> Sitting:
+def _resume_after_error(opponents: Opponents, sitting: Sitting, error: RunStopped, voice: Voice) -> Sitting:
     """Ask the person to retry, and return the game before the failed turn."""
     voice(describe_trouble(error))
     read_line("Press Enter to try again, or Ctrl-D to leave. ")
-    company.try_again()
-    again = seat_person(company, sitting.setup, sitting.number)
+    opponents.try_again()
+    again = seat_person(opponents, sitting.setup, sitting.number)
     again.replay(sitting.outputs, again.step)
     return again
 
@@ -251,11 +251,11 @@ def web(
         raise UsageError(f"{config} is a bot, but `dubito web` takes a config file", hint="choose bots on the page")
     raise_file_limit(2 * MAX_CONNECTIONS)
     stop, first = threading.Event(), int(time.time() * 1000)
-    opponents = open_opponents(config, None, games, first, stop.is_set, server, game, rules)
-    with listen(host, port) as listener, opponents as company:
-        opponents_by_game = {company.game.name: company} | bots_of_other_games(company.game)
+    opening = open_opponents(config, None, games, first, stop.is_set, server, game, rules)
+    with listen(host, port) as listener, opening as opponents:
+        opponents_by_game = {opponents.game.name: opponents} | bots_of_other_games(opponents.game)
         tables = Tables(games, opponents_by_game, time.time, family=load_family)
-        choices = company.choices()
+        choices = opponents.choices()
         label = player_labels({one.name: one.kind for one in choices})
         models = [label(one.name) for one in choices if one.asks]
         open_to_all = not is_loopback(listener.getsockname()[0])

@@ -43,8 +43,8 @@ def backoff(error: TryFailed, failures: int, cap: float, spread: float = 1.0) ->
     """
     if error.retry_after:  # servers often send a meaningless 0
         return min(error.retry_after, cap)
-    longest_samples: float = min(_MAX_WAIT, _FIRST_WAIT * 2 ** min(failures - 1, _MAX_DOUBLINGS))
-    return longest_samples * _JITTER.uniform(1 - spread, 1)
+    longest: float = min(_MAX_WAIT, _FIRST_WAIT * 2 ** min(failures - 1, _MAX_DOUBLINGS))
+    return longest * _JITTER.uniform(1 - spread, 1)
 
 
 def format_duration(seconds: float) -> str:
@@ -220,8 +220,8 @@ class AccountTraffic:
     def _probe(self, health: ModelHealth, since: int, send_probe: Callable[[], object], why: str) -> None:
         """Wait, then send a probe unless another call is in flight by then."""
         silence = 0.0 if health.silent_since is None else self._timing.clock() - health.silent_since
-        longest_samples = min(_MAX_WAIT, max(_FIRST_WAIT, _PROBE_SHARE * silence))
-        self._timing.sleep(longest_samples * _JITTER.uniform(0.5, 1), why)
+        longest = min(_MAX_WAIT, max(_FIRST_WAIT, _PROBE_SHARE * silence))
+        self._timing.sleep(longest * _JITTER.uniform(0.5, 1), why)
         if not health.in_flight and health.latest_answered <= since:
             with suppress(TryFailed):
                 send_probe()

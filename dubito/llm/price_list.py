@@ -63,10 +63,10 @@ class _Entry(CheckedModel):
 def find_unpriced(parameters: Mapping[str, Any], price: Price) -> str | None:
     """Return the first of a player's parameters whose cost the price does not include, or None."""
     terms = price.terms
-    find_unpriced = {mode for mode, value in service_modes(parameters) if not terms.has_price(mode, value)}
+    unpriced = {mode for mode, value in service_modes(parameters) if not terms.has_price(mode, value)}
     if terms.long_write is None:
-        find_unpriced |= {name for name, value in parameters.items() if has_long_ttl({name: value})}
-    return min(find_unpriced, default=None)
+        unpriced |= {name for name, value in parameters.items() if has_long_ttl({name: value})}
+    return min(unpriced, default=None)
 
 
 def find_charged_by_call(parameters: Mapping[str, Any]) -> str | None:
@@ -185,8 +185,8 @@ def _shipped_prices() -> dict[str, _Provider]:
 
 
 def _build_provider(listed: Mapping[str, Any]) -> _Provider:
-    common_length = Terms(_exact_modes(listed.get("times", {})))
-    lines = _parse_lines(listed["models"], common_length)
+    common = Terms(_exact_modes(listed.get("times", {})))
+    lines = _parse_lines(listed["models"], common)
     highest: dict[str, Fraction] = {}
     for line in lines.values():
         for mode, values in line.price.terms.modes.items():
@@ -201,9 +201,9 @@ def _set_highest(price: Price, highest: Mapping[str, Fraction]) -> Price:
     return replace(price, terms=replace(price.terms, highest=highest))
 
 
-def _parse_lines(entries: Mapping[str, Any], common_length: Terms) -> dict[str, _Line]:
+def _parse_lines(entries: Mapping[str, Any], common: Terms) -> dict[str, _Line]:
     parsed = ((str(model), _Entry.model_validate(entry)) for model, entry in entries.items())
-    return {model: _Line(_build_price(one, model, common_length), one.as_of, one.ends) for model, one in parsed}
+    return {model: _Line(_build_price(one, model, common), one.as_of, one.ends) for model, one in parsed}
 
 
 def find_price(server: str, model: str, own: Mapping[str, Price], api: str = "") -> Price | None:

@@ -193,8 +193,8 @@ class ReplayRecording:
 
 
 def _question(attempt: Attempt) -> str:
-    said = conversation(attempt.request)
-    return said[-1][1].rpartition("===")[2].strip() if said else ""
+    messages = conversation(attempt.request)
+    return messages[-1][1].rpartition("===")[2].strip() if messages else ""
 
 
 def _kind(part: str) -> str:

@@ -169,18 +169,18 @@ class Opponents:
 
     def __init__(
         self,
-        company: Experiment,
+        experiment: Experiment,
         registry: Registry,
         models: "Models | None" = None,
         settled: Mapping[str, object] = _NO_RULES,
     ) -> None:
-        """Prepare the players of `company`.
+        """Prepare the players of `experiment`.
 
         `models` are its model players, if any. `settled` are the rules that the server fixes; users can choose the
         others.
         """
         self.settled = settled
-        self._specs = {spec.name: spec for spec in company.bots}
+        self._specs = {spec.name: spec for spec in experiment.bots}
         self._registry, self._models = registry, models
 
     def choices(self) -> list[Opponent]:

@@ -173,10 +173,10 @@ class Sitting(Session):
         self.spoken.clear()
         moment = next(self)
         seat, played = moment.seat, moment.output
-        told = self.teller.describe_move(seat, played, moment.events)
+        lines = self.teller.describe_move(seat, played, moment.events)
         words = person_sentences(self.words, moment.events, self.reader)
         if not words and seat != self.me:
-            words = [line.said for line in told if line.said]
+            words = [line.said for line in lines if line.said]
         # No event describes this, because other seats do not observe it.
         if seat == self.me and isinstance(played, bool):
             words.insert(0, f"You answered {'yes' if played else 'no'}.")

@@ -207,8 +207,8 @@ class FollowedRun:
     def pairs(self) -> list[str]:
         return [describe_standing(pair, self.source.planned) for pair in pair_standings(self.source)]
 
-    def questions(self, game: int, told: Mapping[str, object]) -> dict[str, Any]:
-        return ModelDecisions(self.source.db, self.source.game).describe_game(game, told, Texts())
+    def questions(self, game: int, story: Mapping[str, object]) -> dict[str, Any]:
+        return ModelDecisions(self.source.db, self.source.game).describe_game(game, story, Texts())
 
     def close(self) -> None:
         self.source.db.__exit__()

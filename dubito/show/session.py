@@ -142,7 +142,7 @@ class BotsGame:
     """A game between bots that has not started yet."""
 
     registry: Registry
-    company: "Opponents | None"  # the players if any of them uses a model, otherwise None
+    opponents: "Opponents | None"  # the players if any of them uses a model, otherwise None
     names: Sequence[str]  # player names, seat by seat
     rules: "BaseModel"
     seed: Seed
@@ -169,7 +169,7 @@ class BotsGame:
 
     @property
     def kinds(self) -> list[PlayerKind]:
-        return ["hand-written" for _ in self.names] if self.company is None else self.company.kinds(self.names)
+        return ["hand-written" for _ in self.names] if self.opponents is None else self.opponents.kinds(self.names)
 
     def deal_state(self) -> State:
         with GameCode(self.game, self.number or 0, self.deal):
@@ -219,10 +219,10 @@ class BotsGame:
         self, on_decision: "OnDecision", on_text: "OnText"
     ) -> tuple[list[Entrant], list[object]]:
         services = list[object]()
-        if self.company is None:
+        if self.opponents is None:
             entrants = [Entrant(name, self.registry.find(name).cls) for name in self.names]
         else:
-            entrants, services = self.company.seat_bots(self.names, self.seed, self.rules, on_decision, on_text)
+            entrants, services = self.opponents.seat_bots(self.names, self.seed, self.rules, on_decision, on_text)
         if (deadline := self.bot_deadline) is not None:
             entrants = [
                 each

@@ -91,8 +91,8 @@ def winners(results: Results, buckets: Sequence[int], counts: Sequence[tuple[int
 
 def game_in_short(game: Game, rules: Any, deal: int, seed: Seed | None) -> str:
     cards = "" if seed is None else f"deal {deal} of seed {seed}"
-    said = "; ".join(filter(None, (game.words.summarize_rules(rules), cards)))
-    return said and f"{said[0].upper()}{said[1:]}."
+    text = "; ".join(filter(None, (game.words.summarize_rules(rules), cards)))
+    return text and f"{text[0].upper()}{text[1:]}."
 
 
 def page_title(name: str, names: Sequence[str], won: Sequence[int]) -> str:
@@ -309,19 +309,19 @@ class ModelDecisions:
     def __post_init__(self) -> None:
         self._log = ModelLog(self.db)
 
-    def decisions(self, game: int, told: Mapping[str, Any], texts: Texts, under_way: int = 0) -> list[dict[str, Any]]:
+    def decisions(self, game: int, story: Mapping[str, Any], texts: Texts, under_way: int = 0) -> list[dict[str, Any]]:
         """Return the decisions of a game in order, each with its turn and its attempts.
 
-        `told` is the viewer's data of the game. `under_way` is the turn number for decisions about a move that is not
-        part of `told` yet.
+        `story` is the viewer's data of the game. `under_way` is the turn number for decisions about a move that is not
+        part of `story` yet.
         """
-        attempts, taken, moves = self._log.attempts(game), self._log.decisions(game), own_moves(told["turns"])
+        attempts, taken, moves = self._log.attempts(game), self._log.decisions(game), own_moves(story["turns"])
         under, decisions, judged = attempt_keys(taken, attempts), [], set[tuple[int, int]]()
         for one in taken.values():
-            if one.seat not in range(len(told["names"])):
+            if one.seat not in range(len(story["names"])):
                 raise UsageError(f"{self.db.path} is damaged: game {game} has no seat {one.seat}")
             turn, move = moves.get((one.seat, one.turn), (under_way, None))
-            truth = None if one.stated is None or move is None else told["truths"][move]
+            truth = None if one.stated is None or move is None else story["truths"][move]
             decisions.append(
                 {
                     "seat": one.seat,
@@ -343,14 +343,14 @@ class ModelDecisions:
             # a seat's first answer is its opinion about the previous play
             if move is not None and (one.seat, move) not in judged:
                 judged.add((one.seat, move))
-                decisions[-1] |= _find_mistake(one, told["turns"][turn - 1])
+                decisions[-1] |= _find_mistake(one, story["turns"][turn - 1])
             if (first := under[one.seat, one.number]) != one.number:  # the attempts are stored with that decision
                 decisions[-1]["asked_with"] = f"{game}.{one.seat}.{first}"
         _set_links(decisions)
         return sorted(decisions, key=lambda decision: int(decision["turn"]))
 
-    def describe_game(self, game: int, told: Mapping[str, Any], texts: Texts, under_way: int = 0) -> dict[str, Any]:
-        decisions = self.decisions(game, told, texts, under_way)
+    def describe_game(self, game: int, story: Mapping[str, Any], texts: Texts, under_way: int = 0) -> dict[str, Any]:
+        decisions = self.decisions(game, story, texts, under_way)
         return {"decisions": decisions, "pieces": texts.pieces, "shared": self.shared.pieces}
 
     def _attempt(self, one: StoredAttempt, texts: Texts) -> dict[str, Any]:
@@ -367,12 +367,12 @@ class ModelDecisions:
     def _exchange(self, request: str, raw: str | None, texts: Texts) -> dict[str, Any]:
         """Return a request (shared system text and parameters, conversation) and its reply."""
         kept = parse_stored_request(request)
-        said = conversation(kept)
+        messages = conversation(kept)
         fields = () if kept.protocol == "program" else find_protocol(kept.protocol).message_fields
         rest = {key: value for key, value in kept.body.items() if key not in fields}
         return {
-            "system": [self.shared.add(text) for role, text in said if role in ("system", "developer")],
-            "said": [[role, texts.add(text)] for role, text in said if role not in ("system", "developer")],
+            "system": [self.shared.add(text) for role, text in messages if role in ("system", "developer")],
+            "said": [[role, texts.add(text)] for role, text in messages if role not in ("system", "developer")],
             "rest": self.shared.add(json.dumps(rest, sort_keys=True)),
             **self._reply(kept.protocol, raw, texts),
         }
@@ -385,8 +385,8 @@ class ModelDecisions:
         reasoning = replace_surrogates(extract_reasoning(reply.text or "")[:_MAX_REASONING]) or None
         body = texts.add(replace_surrogates(reply.received.raw))
         odds = parse_odds(reply.text or "")
-        said = {"reply": text, "finish": reply.finish, "raw": body, "reasoning": reasoning}
-        return said | ({"odds": odds} if odds else {})
+        messages = {"reply": text, "finish": reply.finish, "raw": body, "reasoning": reasoning}
+        return messages | ({"odds": odds} if odds else {})
 
 
 def _find_mistake(one: Decision, turn: Mapping[str, Any]) -> dict[str, Any]:

@@ -174,13 +174,13 @@ class _Pages:
         if not least <= players <= most:
             raise UsageError(f"players: {game.name} needs {least} to {most} players, not {players}")
         rules = self.tables.rules(game, _rules(request, options))
-        told = game.words
+        words = game.words
         return _page(
             "rules",
             games=self.tables.games,
             game=game,
-            told=told.rules(rules, players),
-            in_short=told.summarize_rules(rules),
+            told=words.rules(rules, players),
+            in_short=words.summarize_rules(rules),
             sizes=range(least, most + 1),
             players=players,
             rules=rules.model_dump(),
@@ -290,14 +290,14 @@ def _checked_body(kind: TypeAdapter[T], body: bytes) -> T:
 
 def _rules(request: Request, options: Sequence[Option]) -> dict[str, Any]:
     """Parse the rules in a URL's query. Raises UsageError if they are invalid."""
-    said: dict[str, Any] = {}
+    chosen: dict[str, Any] = {}
     for option in options:
         values = {str(value): value for value, _ in option.values}
         if (text := request.query_params.get(option.rule)) is not None:
             if text not in values:
                 raise UsageError(f"{option.rule} must be one of {', '.join(values)}, not {one_line(repr(text), 60)}")
-            said[option.rule] = values[text]
-    return said
+            chosen[option.rule] = values[text]
+    return chosen
 
 
 def _person(request: Request) -> str:

@@ -85,7 +85,7 @@ class Frame:
     question: Question | None
 
 
-def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, said: list[str]) -> Frame:
+def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, lines: list[str]) -> Frame:
     """Return the table as seen by the person after `move` moves.
 
     `moment` is the last moment, if any.
@@ -99,13 +99,13 @@ def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, said: lis
     won = winners_of_ending(sitting.game.results, state.ending()) if state.over else []
     lost = [state.over and not (one.badge or seat in won) for seat, one in enumerate(known)]
     ends = ["lost" if has_lost else "won" * state.over for has_lost in lost]
-    there = {said for one in boards for said in (f"{one.title}:", one.shown[0])}
+    there = {line for one in boards for line in (f"{one.title}:", one.shown[0])}
     public_events = [event for event in moment.events if event.only is None] if moment else []
     return Frame(
         move=move,
         turn=moment.turn if moment else 0,
         mover=moment.seat if moment else None,
-        said=said,
+        said=lines,
         speech=words.speech(moment.output, public_events) if moment else "",
         seats=[_show_public(sitting, one) for one in known],
         badges=[one.badge or end for one, end in zip(known, ends, strict=True)],
@@ -403,8 +403,8 @@ class Tables:
         ]
         return [option for option in options if option.values]
 
-    def rules(self, game: Game, said: Mapping[str, Any]) -> BaseModel:
-        rules: BaseModel = game.rules(**{**said, **self._load_opponents(game.name).settled})
+    def rules(self, game: Game, chosen: Mapping[str, Any]) -> BaseModel:
+        rules: BaseModel = game.rules(**{**chosen, **self._load_opponents(game.name).settled})
         return rules
 
     def choices(self, game: str) -> list[Opponent]:

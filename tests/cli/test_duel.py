@@ -41,12 +41,12 @@ def test_solved_bot_can_be_an_opponent(shell: Shell) -> None:
 
 
 def test_duel_bot_is_not_offered_at_larger_tables(shell: Shell) -> None:
-    with open_opponents(None, None, Path("games"), 1, lambda: False, {}, "dubito") as company:
-        offered = [choice.name for choice in company.choices()]
+    with open_opponents(None, None, Path("games"), 1, lambda: False, {}, "dubito") as opponents:
+        offered = [choice.name for choice in opponents.choices()]
     assert "Sherlock" in offered
     assert "Solved" not in offered
-    with open_opponents(None, ["Solved"], Path("games"), 1, lambda: False, {}, "dubito") as company:
-        assert company.kinds(["Solved"]) == ["hand-written"]
+    with open_opponents(None, ["Solved"], Path("games"), 1, lambda: False, {}, "dubito") as opponents:
+        assert opponents.kinds(["Solved"]) == ["hand-written"]
 
 
 def test_a_prompt_with_rules_of_its_own_is_refused(shell: Shell) -> None:

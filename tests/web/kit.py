@@ -189,8 +189,8 @@ def table_with(home: Path, *players: Mapping[str, Any], first: int = FIRST, **co
     file.write_text(yaml.safe_dump(({"bots": list(players)} if players else {}) | config))
     stop = threading.Event()
     with (
-        open_opponents(file, None, home / "games", first, stop.is_set) as company,
-        serve(home / "games", opponents=company) as server,
+        open_opponents(file, None, home / "games", first, stop.is_set) as opponents,
+        serve(home / "games", opponents=opponents) as server,
     ):
         yield server
         stop.set()

@@ -393,8 +393,8 @@ class DubitoWords(Words[State, DubitoRules]):
         if state.can_doubt:
             assert state.last_player is not None
             others, wanted = [("Doubt!", {"doubt": True})], "Pick one to three cards, or doubt."
-            who, said = reader.name(state.last_player), _claim_in_words(state.n_cards_played, state.number)
-            believed = f"{who} says {said}. Do you believe it?"
+            who, claim = reader.name(state.last_player), _claim_in_words(state.n_cards_played, state.number)
+            believed = f"{who} says {claim}. Do you believe it?"
             tips["doubt"] = f"{believed} If you doubt and it is a lie, {who} takes the pile. If not, you do."
         elif not opens:
             wanted = "You cannot doubt now: pick one to three cards."

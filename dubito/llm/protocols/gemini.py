@@ -75,8 +75,10 @@ class Gemini(OpenAIFormat):
     @staticmethod
     def conversation(body: Mapping[str, Any]) -> list[tuple[str, str]]:
         system = as_mapping(body.get("systemInstruction"))
-        said = [("user" if each.get("role") == "user" else "assistant", each) for each in as_objects(body["contents"])]
-        return [(role, _join_parts(each)) for role, each in ([("system", system)] if system else []) + said]
+        messages = [
+            ("user" if each.get("role") == "user" else "assistant", each) for each in as_objects(body["contents"])
+        ]
+        return [(role, _join_parts(each)) for role, each in ([("system", system)] if system else []) + messages]
 
     @staticmethod
     def is_reply(body: Mapping[str, Any]) -> bool:

@@ -117,9 +117,9 @@ class WireFormat:
     @staticmethod
     def conversation(body: Mapping[str, Any]) -> list[tuple[str, str]]:
         """Return the messages in a request's body with their roles, starting with the system message."""
-        said = body.get("messages") or body.get("input") or []
+        messages = body.get("messages") or body.get("input") or []
         system = [("system", content_text(body["system"]))] if "system" in body else []
-        return system + [(str(each.get("role")), content_text(each.get("content"))) for each in as_objects(said)]
+        return system + [(str(each.get("role")), content_text(each.get("content"))) for each in as_objects(messages)]
 
     @staticmethod
     def is_reply(body: Mapping[str, Any]) -> bool:

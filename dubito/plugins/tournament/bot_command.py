@@ -36,6 +36,6 @@ def bot(player: str, **server: str | None) -> None:
     # A referee only allows writes to the data folder.
     settings = server if data is None else {**server, "cache": f"{data}/cache"}
     games = Path(data or ".") / "games"
-    with open_opponents(None, [player], games, number, lambda: False, settings, f"openspiel:{game}") as company:
-        entrant, services = company.seat_bot(player, seed)
+    with open_opponents(None, [player], games, number, lambda: False, settings, f"openspiel:{game}") as opponents:
+        entrant, services = opponents.seat_bot(player, seed)
         answer_lines(entrant, services, MatchSeat(game, seat, seed, number), sys.stdin, sys.stdout)
