@@ -120,7 +120,7 @@ def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
             ("plain", "--model", "opnai:gpt"),
             "--model 'opnai:gpt' does not start with a provider; write it like openai:MODEL; did you",
         ),
-        (("plain", *HOUSE, "--api", "fax"), "--api: must be 'responses', 'chat', 'messages' or 'decisions'"),
+        (("plain", *HOUSE, "--api", "fax"), "--api: must be 'responses', 'chat', 'messages', 'decisions' or 'gemini'"),
         (("plain", *HOUSE, "--positions", "none"), "cannot read none: No such file or directory"),
         (("plain", *HOUSE, "--positions", "."), ". has no positions; `dubito prompts record` creates some"),
         (("plain", *HOUSE, "--output", "here"), "here exists and is not a run folder: choose another --output"),
