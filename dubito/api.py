@@ -32,6 +32,7 @@ from dubito.experiment.workers import default_workers
 from dubito.game import Game, GameEvent, Player
 from dubito.game.find import find_bots, find_game
 from dubito.game.log import Log, SeatLog
+from dubito.hooks import Flaw
 from dubito.llm.protocols import conversation, parse_stored_request
 from dubito.report import documents
 from dubito.sandbox.consent import Permits
@@ -41,7 +42,7 @@ from dubito.store.folder import unpack
 from dubito.store.model_log import ModelLog
 from dubito.workshop.conformance import find_flaws
 from dubito.workshop.dataset import DecisionRows, game_rows
-from dubito.workshop.subject import Flaw, Subject
+from dubito.workshop.subject import Subject
 
 Row = TypeVar("Row")
 

@@ -8,7 +8,8 @@ point in the group `dubito`. Games are not added here; they use the entry-point 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import pluggy
 
@@ -17,13 +18,6 @@ from dubito.game.packages import plugin_folders
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
-
-    from pydantic import BaseModel
-
-    from dubito.experiment.compare import Comparison
-    from dubito.experiment.stored import Run
-    from dubito.report.tables import Paragraph, ResultTable
-    from dubito.workshop.conformance import Probe
 
 ENTRY_POINTS: Final = "dubito"
 GROUPS: Final = ("Play", "Run", "Results", "Write", "Models", "Plugins")  # groups of commands in `dubito --help`
@@ -55,12 +49,33 @@ class ModelServer(NamedTuple):
     settings: Mapping[str, Any]  # settings of a player in the short form, unless the user sets them
 
 
-class ComparisonPart(NamedTuple):
-    """A plugin's addition to `dubito compare`."""
+class Flaw(NamedTuple):
+    """A description of what is wrong, and the file to fix."""
 
-    key: str  # in the object that `--json` prints
-    rows: "Sequence[BaseModel]"  # its value in that object
-    blocks: "Sequence[ResultTable | Paragraph]"  # printed without `--json`
+    file: str
+    sentence: str
+    sure: bool = True  # False if the behaviour may be intentional
+
+
+class RecordedRun(Protocol):
+    """A finished run, `dubito.experiment.stored.Run`."""
+
+    @property
+    def folder(self) -> Path: ...
+
+
+class ComparedContenders(Protocol):
+    """The results of contenders on equal deals, `dubito.experiment.compare.Comparison`."""
+
+    @property
+    def contenders(self) -> Sequence[object]: ...
+
+
+class GameCheck(Protocol):
+    """A check for `dubito games check`."""
+
+    def __call__(self, subject: Any, /) -> Iterator[Flaw]:
+        """Yield a flaw for each problem of the game of a `dubito.workshop.subject.Subject`."""
 
 
 class Hooks:
@@ -95,16 +110,16 @@ class Hooks:
 
     @_spec
     def comparison_parts(  # type: ignore[empty-body]
-        self, runs: "Sequence[Run]", comparison: "Comparison"
-    ) -> "Sequence[ComparisonPart]":
-        """Return what to add to the comparison of these runs.
+        self, runs: Sequence[RecordedRun], comparison: ComparedContenders
+    ) -> Sequence[object]:
+        """Return what to add to the comparison of these runs, as `dubito.report.tables.ComparisonPart`.
 
         The keys must always be the same. The rows can be empty.
         """
 
     @_spec
-    def game_checks(self) -> "Sequence[Probe]":  # type: ignore[empty-body]
-        """Return checks for `dubito games check`. Each takes a `Subject` and yields a `Flaw` per problem."""
+    def game_checks(self) -> Sequence[GameCheck]:  # type: ignore[empty-body]
+        """Return checks for `dubito games check`."""
 
 
 # The hooks that return a mapping, and the type of its values.
@@ -230,12 +245,12 @@ def missing_plugin(error: ModuleNotFoundError) -> str | None:
     return names[2] if names[:2] == ["dubito", "plugins"] and len(names) > 2 else None
 
 
-def comparison_parts(runs: "Sequence[Run]", comparison: "Comparison") -> Iterator[ComparisonPart]:
+def comparison_parts(runs: Sequence[RecordedRun], comparison: ComparedContenders) -> Iterator[Any]:
     """Yield the plugins' additions to a comparison."""
     yield from _call_each(plugins().hook.comparison_parts, runs=runs, comparison=comparison)
 
 
-def game_checks() -> "Iterator[Probe]":
+def game_checks() -> Iterator[GameCheck]:
     """Yield the checks that plugins add for a game."""
     yield from _call_each(plugins().hook.game_checks)
 

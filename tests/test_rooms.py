@@ -15,8 +15,8 @@ REPO = Path(__file__).resolve().parent.parent
 DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 BUDGETS: Final = {
     "bots": 947,
-    "dubito": 1136,
-    "dubito/cli": 4378,
+    "dubito": 1141,
+    "dubito/cli": 4381,
     "dubito/experiment": 4322,  # includes the worker processes, secret seeds and `replay --programs`
     "dubito/game": 2503,
     "dubito/games": 0,
@@ -33,15 +33,15 @@ BUDGETS: Final = {
     "dubito/plugins/mcp": 76,
     "dubito/plugins/openspiel": 4590,
     "dubito/plugins/tournament": 2284,
-    "dubito/report": 3892,
+    "dubito/report": 3898,
     "dubito/sandbox": 1471,
     "dubito/seats": 938,
     "dubito/show": 1212,
     "dubito/stats": 1192,
     "dubito/store": 1650,
     "dubito/web": 1282,
-    "dubito/workshop": 3699,  # includes the checks of a server, `dubito models check`
-    "tests": 47180,
+    "dubito/workshop": 3702,  # includes the checks of a server, `dubito models check`
+    "tests": 47175,
 }
 
 

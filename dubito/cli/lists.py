@@ -48,8 +48,9 @@ def check(game: str, quick: bool) -> int:
     """
     # Imported late: listing games does not need them.
     from dubito.game.flaws import find_definition_flaws
+    from dubito.hooks import Flaw
     from dubito.workshop.conformance import find_flaws
-    from dubito.workshop.subject import Flaw, Subject
+    from dubito.workshop.subject import Subject
 
     folder = Path(game)
     here, name = (folder.resolve().parents[1], folder.resolve().name) if folder.is_dir() else (Path.cwd(), game)

@@ -22,6 +22,7 @@ from dubito.hooks import comparison_parts
 from dubito.report import documents
 from dubito.report.documents import ComparisonObject, MergeObject
 from dubito.report.run_tables import arm_tables, contender_tables
+from dubito.report.tables import ComparisonPart
 from dubito.report.verdicts import describe_verdict
 from dubito.stats.ranking import relate_contenders
 from dubito.store.spend import Caps
@@ -103,7 +104,8 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
         stored = [stack.enter_context(open_recorded_run(folder)) for folder in folders]
         check_comparable(stored)
         notes, comparison = list_caveats(stored), compare_runs(stored)
-        arms, parts = list_arms(stored, comparison), [*comparison_parts(stored, comparison)]
+        arms = list_arms(stored, comparison)
+        parts: list[ComparisonPart] = [*comparison_parts(stored, comparison)]
     ranking_inputs = comparison.tally, comparison.contenders, comparison.results
     kinds = {contender.name: contender.kind for contender in comparison.contenders}
     relation = relate_contenders(*ranking_inputs)

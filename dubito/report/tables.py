@@ -11,11 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import copysign
 from textwrap import shorten
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from dubito.game import Measure, PlayerKind
 from dubito.stats.rates import Rate
 from dubito.store.spend import PICO, dollars
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 ColumnKind = Literal[
     "text",
@@ -447,6 +450,14 @@ class HeatMap:
             if min(played, default=FEW_GAMES) < FEW_GAMES
             else ""
         )
+
+
+class ComparisonPart(NamedTuple):
+    """A plugin's addition to `dubito compare`."""
+
+    key: str  # in the object that `--json` prints
+    rows: "Sequence[BaseModel]"  # its value in that object
+    blocks: Sequence[ResultTable | Paragraph]  # printed without `--json`
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,12 @@ from typing import Final, NamedTuple
 
 from dubito.errors import DubitoError, one_line
 from dubito.game.log import Position
+from dubito.hooks import Flaw
 from dubito.llm.prompts import Prompt, RenderedPrompt, load_prompt
 from dubito.llm.recording import common_length
 from dubito.llm.templates import DESCRIPTION, Piece
 from dubito.workshop.leaks import check_leaks
-from dubito.workshop.subject import Flaw, Subject
+from dubito.workshop.subject import Subject
 
 _MAX_QUOTE: Final = 40  # characters
 

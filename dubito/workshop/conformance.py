@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from importlib import import_module
 from itertools import chain
@@ -31,6 +31,7 @@ from dubito.game.position_file import dump_position, load_position
 from dubito.game.reader import Reader
 from dubito.game.record import Records
 from dubito.game.words import Words
+from dubito.hooks import Flaw, GameCheck
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.show.session import Session, session_of_record, table_moves
 from dubito.stats.tally import build_outcome, unpack_outcome
@@ -42,7 +43,7 @@ from dubito.workshop.plain_data import find_file, find_line
 from dubito.workshop.recordings import Origin, record_positions
 from dubito.workshop.refusals import check_refusals
 from dubito.workshop.sharing import check_handed_out, check_shared_data
-from dubito.workshop.subject import DEALS_PER_SIZE, Flaw, Subject
+from dubito.workshop.subject import DEALS_PER_SIZE, Subject
 
 _MAX_CHANCE_GAP: Final = 0.2  # maximum gap between a measure's mean and its chance level, as a share of its span
 _COMMAND_TIMEOUT: Final = 600  # seconds
@@ -52,10 +53,7 @@ _WINS: Final = re.compile(r"Player(\d+)Z (?:wins|won|has won)\b")
 _HOSTILE_TEXT: Final = '"}<|{{7}}'  # text that could close any kind of quotes in a prompt
 
 
-Probe = Callable[[Subject], Iterator[Flaw]]
-
-
-def find_flaws(subject: Subject, more: Sequence[Probe] = (), quick: bool = False) -> Iterator[Flaw]:
+def find_flaws(subject: Subject, more: Sequence[GameCheck] = (), quick: bool = False) -> Iterator[Flaw]:
     """Yield the flaws of a game. The check ends early if games do not end or are inconsistent.
 
     `more` are probes from plugins. A `quick` check does not start processes.
@@ -75,7 +73,7 @@ def find_flaws(subject: Subject, more: Sequence[Probe] = (), quick: bool = False
     )
 
 
-def run_probes(subject: Subject, *stages: Sequence[Probe]) -> Iterator[Flaw]:
+def run_probes(subject: Subject, *stages: Sequence[GameCheck]) -> Iterator[Flaw]:
     """Yield the flaws that these probes find, without duplicates. Stop after the first stage with a certain flaw."""
     reported = set[Flaw]()
     try:
@@ -91,7 +89,7 @@ def run_probes(subject: Subject, *stages: Sequence[Probe]) -> Iterator[Flaw]:
         yield error.flaw
 
 
-def _run_probe(subject: Subject, probe: Probe) -> Iterator[Flaw]:
+def _run_probe(subject: Subject, probe: GameCheck) -> Iterator[Flaw]:
     """Yield the flaws that a probe finds, and its exceptions as flaws."""
     try:
         yield from probe(subject)
@@ -606,9 +604,9 @@ def _run_command(subject: Subject, seed: str, *words: str) -> "subprocess.Comple
         )
 
 
-_FIRST_PROBES: Final[tuple[Probe, ...]] = (_check_bots, _check_endings, _check_repeatable)
-_SOUNDNESS_PROBES: Final[tuple[Probe, ...]] = (_check_whole_games, _check_first_question, check_handed_out)
-_LATER_PROBES: Final[tuple[Probe, ...]] = (
+_FIRST_PROBES: Final[tuple[GameCheck, ...]] = (_check_bots, _check_endings, _check_repeatable)
+_SOUNDNESS_PROBES: Final[tuple[GameCheck, ...]] = (_check_whole_games, _check_first_question, check_handed_out)
+_LATER_PROBES: Final[tuple[GameCheck, ...]] = (
     *(check_lists, check_refusals, _check_silent_apply, _check_json, _check_saved_games, _check_results, check_caps),
     *(
         _check_examples,

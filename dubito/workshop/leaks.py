@@ -22,8 +22,9 @@ from dubito.game import GameEvent, node_view
 from dubito.game.log import Position
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
+from dubito.hooks import Flaw
 from dubito.workshop.plain_data import difference, extract_path, find_file, find_line, first_path, to_plain
-from dubito.workshop.subject import MAX_MOVES, Flaw, Subject
+from dubito.workshop.subject import MAX_MOVES, Subject
 from dubito.workshop.worlds import (
     SKIPPED,
     SeatWorld,

@@ -19,10 +19,11 @@ from dubito.game.log import Position
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
 from dubito.game.words import is_of_kind, parse_legal
+from dubito.hooks import Flaw
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.llm.templates import DESCRIPTION
 from dubito.workshop.recordings import Origin, record_positions
-from dubito.workshop.subject import MAX_MOVES, Flaw, Subject
+from dubito.workshop.subject import MAX_MOVES, Subject
 from dubito.workshop.worlds import is_allowed, similar_outputs
 
 _RANDOM_GAMES: Final = 24

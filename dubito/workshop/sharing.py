@@ -10,6 +10,7 @@ from typing import Final
 from dubito.game import GameEvent, State
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
+from dubito.hooks import Flaw
 from dubito.workshop.plain_data import (
     difference,
     extract_path,
@@ -19,7 +20,7 @@ from dubito.workshop.plain_data import (
     stored_attributes,
     to_plain,
 )
-from dubito.workshop.subject import MAX_MOVES, Flaw, Subject
+from dubito.workshop.subject import MAX_MOVES, Subject
 
 _MOVES_CHECKED: Final = 8  # minimum number per game
 _MAX_DEPTH: Final = 4

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from dubito.errors import one_line
 from dubito.game import Game, Player, State
@@ -18,14 +18,6 @@ from dubito.workshop.recordings import Origin, RecordedPosition, record_position
 DEALS_PER_SIZE: Final = 6  # played at the smallest table and at the largest
 MAX_POSITIONS: Final = 40  # approximate number per game, for checks of prompts
 MAX_MOVES: Final = 5_000  # number of moves after which a game is considered endless
-
-
-class Flaw(NamedTuple):
-    """A description of what is wrong, and the file to fix."""
-
-    file: str
-    sentence: str
-    sure: bool = True  # False if the behaviour may be intentional
 
 
 @dataclass(frozen=True)

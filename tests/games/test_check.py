@@ -11,8 +11,8 @@ import pytest
 from dubito.game import Choice, Game, Node
 from dubito.game.find import find_game
 from dubito.game.flaws import find_definition_flaws
+from dubito.hooks import GameCheck
 from dubito.workshop import conformance, hangs
-from dubito.workshop.conformance import Probe
 from dubito.workshop.leaks import check_leaks
 from dubito.workshop.legal_checks import check_lists, check_shapes
 from dubito.workshop.subject import Subject
@@ -81,7 +81,7 @@ def test_diverging_game_is_not_tried_further(shell: Shell) -> None:
     assert line.endswith("game.py: deal returns a different game for the same stream; only draw from `chance`")
 
 
-def said_of(probes: Sequence[Probe], game: Game, legal: Callable[[Any], Any]) -> list[str]:
+def said_of(probes: Sequence[GameCheck], game: Game, legal: Callable[[Any], Any]) -> list[str]:
     subject = Subject(changed_game(game, legal=legal), Path.cwd())
     return [flaw.sentence for probe in probes for flaw in probe(subject)]
 

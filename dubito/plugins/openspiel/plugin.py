@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dubito.hooks import Command, ComparisonPart, hookimpl
+from dubito.hooks import Command, GameCheck, hookimpl
 
 if TYPE_CHECKING:
     from dubito.experiment.compare import Comparison
     from dubito.experiment.stored import Run
-    from dubito.workshop.conformance import Probe
+    from dubito.report.tables import ComparisonPart
 
 
 @hookimpl
@@ -17,7 +17,7 @@ def commands() -> Mapping[str, Command]:
 
 
 @hookimpl
-def comparison_parts(runs: "Sequence[Run]", comparison: "Comparison") -> Sequence[ComparisonPart]:
+def comparison_parts(runs: "Sequence[Run]", comparison: "Comparison") -> "Sequence[ComparisonPart]":
     from dubito.plugins.openspiel.policy.contenders import (
         luck_corrected_part,
     )  # imported late because every command loads this file
@@ -26,7 +26,7 @@ def comparison_parts(runs: "Sequence[Run]", comparison: "Comparison") -> Sequenc
 
 
 @hookimpl
-def game_checks() -> "Sequence[Probe]":
+def game_checks() -> Sequence[GameCheck]:
     from dubito.plugins.openspiel.courses import check_courses  # late, as above
 
     return [check_courses]

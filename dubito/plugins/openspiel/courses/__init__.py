@@ -8,7 +8,8 @@ from dubito.game import Game
 from dubito.plugins.openspiel.course import Course, format_exception, try_out
 
 if TYPE_CHECKING:
-    from dubito.workshop.subject import Flaw, Subject
+    from dubito.hooks import Flaw
+    from dubito.workshop.subject import Subject
 
 
 def own_courses(game: Game) -> Mapping[str, type[Course]]:
@@ -49,7 +50,7 @@ def load_courses(game: Game) -> Mapping[str, type[Course]]:
 
 def check_courses(subject: "Subject") -> "Iterator[Flaw]":
     """Play a random game for each course and number of seats, if the game has courses."""
-    from dubito.workshop.subject import Flaw  # imported late because playing a course does not need the workshop
+    from dubito.hooks import Flaw
 
     game = subject.game
     try:

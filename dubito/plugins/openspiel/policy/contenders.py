@@ -20,7 +20,6 @@ from dubito.experiment.lies import replay_moves
 from dubito.experiment.stored import Run
 from dubito.game import Results
 from dubito.game.table import Entrant
-from dubito.hooks import ComparisonPart
 from dubito.plugins.openspiel.game import OpenSpielGame
 from dubito.plugins.openspiel.policy.chances import ChancesTest
 from dubito.plugins.openspiel.policy.luck import LuckyGame, OwnDecision, corrected_returns
@@ -28,7 +27,7 @@ from dubito.plugins.openspiel.policy.small import small_game, states_chances
 from dubito.plugins.openspiel.policy.stated_policy import read_bot_policy
 from dubito.plugins.openspiel.policy.tree import PolicyTable, Tree, uniform
 from dubito.report.documents import DocumentPart, Interval, part_of
-from dubito.report.tables import Column, Paragraph, ResultTable, Value, counts, player_columns
+from dubito.report.tables import Column, ComparisonPart, Paragraph, ResultTable, Value, counts, player_columns
 from dubito.stats.rates import Rate, rule_of_three, student_quantile
 
 _MAX_GAMES: Final = 10_000  # maximum number of games, since each is replayed
