@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from dubito.llm.logprobs import LOGPROB_FIELDS
-from dubito.llm.protocols.events import READING, EventReader, update_known
+from dubito.llm.protocols.events import READING, EventReader, merge_values
 from dubito.llm.protocols.openai import OpenAIFormat, count_long_writes, parse_openai_usage
 from dubito.llm.protocols.wire import (
     DECLINED,
@@ -48,8 +48,8 @@ class ChatEvents(EventReader):
             if tokens := (choice.get("logprobs") or {}).get("content"):
                 earlier = (whole.get("logprobs") or {}).get("content") or []
                 choice["logprobs"] = {**choice["logprobs"], "content": [*earlier, *tokens]}
-            update_known(whole, choice)
-        update_known(self._completion, chunk)
+            merge_values(whole, choice)
+        merge_values(self._completion, chunk)
         message = self._choices.get(0, {}).get("message", {})
         self.text = message.get("content") or ""
         self.thoughts = message.get("reasoning_content") or message.get("reasoning") or ""

@@ -39,7 +39,7 @@ class EventReader:
         return None if reply is None else text.encode()
 
 
-def update_known(whole: dict[str, Any], piece: Mapping[str, Any]) -> None:
+def merge_values(whole: dict[str, Any], piece: Mapping[str, Any]) -> None:
     """Merge a partial object into an object. A null does not replace a value."""
     whole |= {key: value for key, value in piece.items() if value is not None or key not in whole}
 

@@ -173,7 +173,7 @@ class WireFormat:
 
     @staticmethod
     def build_client(sdk: Any, **arguments: Any) -> Any:
-        """Build the SDK's client with arguments that both SDKs have, and none of the environment's settings."""
+        """Build the SDK's client with arguments that both SDKs have, ignoring the environment's settings."""
         raise NotImplementedError
 
 

@@ -101,7 +101,7 @@ class _Lines:
 class EventRows:
     """A seat's events as rows of numbers: a fold over its log.
 
-    The first column is the kind of event: 1 is an answer of the seat, the others are in the order of `Game.events`. The
+    The first column is the kind of event: 1 is an answer of the seat, then follow the kinds in `Game.events`. The
     next columns are the event's fields, and a list is preceded by its length. An event that needs more columns
     continues in further rows, of kind 0.
     """
@@ -128,7 +128,7 @@ class EventRows:
         if value is None or isinstance(value, int):
             return [0.0 if value is None else 1.0 + value]
         if value not in self._codes:
-            raise UsageError(f"{value!r} of an event is in none of `kinds`, `drawn`, `done` and `terms`")
+            raise UsageError(f"{value!r} of an event is missing from `kinds`, `drawn`, `done` and `terms`")
         return [float(self._codes[value])]
 
 

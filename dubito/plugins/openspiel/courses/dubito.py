@@ -63,7 +63,7 @@ class _Drawing:
     """Cards that are drawn at random, in ascending order because their order is irrelevant."""
 
     def __init__(self, counts: Sequence[int], size: int) -> None:
-        """Draw this many cards from so many of each value."""
+        """Draw this many cards from these counts of each value."""
         self.counts, self.size = counts, size
 
     def outcomes(self, drawn: Sequence[int]) -> list[tuple[int, float]]:
