@@ -9,15 +9,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 import pluggy
 
 from dubito.errors import UsageError, one_line
-from dubito.game.packages import plugin_folders
+from dubito.packages import plugin_folders
 
 if TYPE_CHECKING:
+    import ast
     from importlib.metadata import EntryPoint
+    from types import ModuleType
 
 ENTRY_POINTS: Final = "dubito"
 GROUPS: Final = ("Play", "Run", "Results", "Write", "Models", "Plugins")  # groups of commands in `dubito --help`
@@ -78,6 +80,16 @@ class GameCheck(Protocol):
         """Yield a flaw for each problem of the game of a `dubito.workshop.subject.Subject`."""
 
 
+class SourceReader(Protocol):
+    """Finds and converts the files of bots that were written for another harness."""
+
+    def convert_source(self, source: bytes) -> "ast.Module | None":
+        """Return the code of such a bot with other imports, or None for all other files."""
+
+    def seat_bots(self, module: "ModuleType") -> None:
+        """Replace the bot classes of a module by bots of the game."""
+
+
 class Hooks:
     """The hooks. A plugin implements the ones it needs."""
 
@@ -118,12 +130,25 @@ class Hooks:
         """
 
     @_spec
+    def source_readers(self) -> Mapping[str, str]:  # type: ignore[empty-body]
+        """Return readers of bots that were written for another harness, by the name of the game that they play.
+
+        Each is a "package.module:object" with the functions of `SourceReader`.
+        """
+
+    @_spec
     def game_checks(self) -> Sequence[GameCheck]:  # type: ignore[empty-body]
         """Return checks for `dubito games check`."""
 
 
 # The hooks that return a mapping, and the type of its values.
-_MAPPINGS: Final = {"agent_apps": str, "commands": Command, "executors": str, "model_servers": ModelServer}
+_MAPPINGS: Final = {
+    "agent_apps": str,
+    "commands": Command,
+    "executors": str,
+    "model_servers": ModelServer,
+    "source_readers": str,
+}
 
 
 @cache
@@ -197,6 +222,12 @@ def model_servers() -> Mapping[str, ModelServer]:
 def agent_apps() -> Mapping[str, str]:
     """Return the apps of all plugins registered so far, by path."""
     return _merge(plugins().hook.agent_apps)
+
+
+def find_source_reader(game: str) -> SourceReader | None:
+    """Return the reader of bots that were written for another harness, if a plugin has one for this game."""
+    place = _merge(plugins().hook.source_readers).get(game)
+    return cast(SourceReader, import_place(place)) if place else None
 
 
 def find_executor(name: str, where: str) -> Callable[..., Any]:

@@ -11,9 +11,9 @@ from dubito.cli.output import say
 from dubito.errors import UsageError, one_line
 from dubito.game import Game
 from dubito.game.find import find_game
-from dubito.game.packages import MODULE
 from dubito.llm.prompts import game_of_folder, load_prompt
 from dubito.llm.templates import DESCRIPTION
+from dubito.packages import MODULE
 from dubito.workshop.audit import Audit
 from dubito.workshop.conformance import run_probes
 from dubito.workshop.subject import Subject

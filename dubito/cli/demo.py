@@ -21,7 +21,7 @@ from dubito.experiment.run import RunResult
 from dubito.experiment.saved_config import config_to_store
 from dubito.game import Game
 from dubito.game.find import DUBITO, Registry, find_bots
-from dubito.game.packages import games_path_words
+from dubito.packages import games_path_words
 from dubito.stats.ranking import ranking
 
 _LOCAL: Final = "local:smollm2"

@@ -9,7 +9,7 @@ import click
 from dubito.cli.output import say, table
 from dubito.errors import RunStopped, UsageError, one_line, suggestion
 from dubito.files import describe_os_error
-from dubito.game.packages import own_folder
+from dubito.packages import own_folder
 
 
 @click.group(invoke_without_command=True)

@@ -37,8 +37,8 @@ from dubito.errors import (
     signal_number,
 )
 from dubito.game.native import describe_engine
-from dubito.game.packages import HOME, set_games_path
 from dubito.hooks import GROUPS, Command, import_place, load_installed, missing_plugin
+from dubito.packages import HOME, set_games_path
 
 _SENTENCE: Final = re.compile(r".*?[.!?](?=\s|$)", re.DOTALL)
 

@@ -17,8 +17,8 @@ from dubito.errors import RunStopped, UsageError, one_line
 from dubito.files import describe_os_error, read_text
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots, game_names, manual_folders
-from dubito.game.packages import games_path_words, own_folder
 from dubito.llm.prompts import load_prompt, prompt_root, prompt_roots
+from dubito.packages import games_path_words, own_folder
 
 _MAX_NAME: Final = 60
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")

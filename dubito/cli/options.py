@@ -20,8 +20,8 @@ from dubito.commands import build_command
 from dubito.errors import UsageError, one_line
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_game, game_names
-from dubito.game.packages import set_games_path
 from dubito.game.seeds import SEED_FORMAT, parse_seed
+from dubito.packages import set_games_path
 from dubito.sandbox.consent import Permits
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from types import ModuleType
 import click
 
 from dubito.cli.output import note, table
-from dubito.game.packages import plugin_folders
 from dubito.hooks import load_installed
 from dubito.hooks import plugins as manager
+from dubito.packages import plugin_folders
 
 
 @click.command()

@@ -35,9 +35,9 @@ from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import join_chunks, play_chunks, run_in_order, start_processes
 from dubito.game import Results
 from dubito.game.log import Log
-from dubito.game.packages import games_path, set_games_path
 from dubito.game.table import Table, step
 from dubito.llm.recording import Differs, ReplayRecording, ReplyCallback
+from dubito.packages import games_path, set_games_path
 from dubito.stats.ranking import all_games
 from dubito.stats.tally import Outcome, Tally, build_outcome, unpack_outcome
 from dubito.store import folder as run_folder

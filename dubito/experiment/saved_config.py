@@ -11,7 +11,7 @@ from dubito.experiment.experiment import Experiment
 from dubito.experiment.stored import open_recorded_run
 from dubito.files import MissingFile
 from dubito.game.find import Registry
-from dubito.game.packages import games_path_words
+from dubito.packages import games_path_words
 from dubito.store.folder import CONFIG, DATABASE, describe_difference, load_manifest, read_manifest, without_key_names
 
 # Settings that cannot change a result, so they can be set again when a run is continued.

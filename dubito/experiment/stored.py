@@ -26,8 +26,8 @@ from dubito.experiment.experiment import (
 from dubito.files import describe_fault
 from dubito.game import Game, PlayerKind
 from dubito.game.find import NoSuchGame, Registry, find_bots, find_game, package_of, source_of
-from dubito.game.packages import missing_game_hint
 from dubito.game.seeds import SeedSecrecy, hash_seed
+from dubito.packages import missing_game_hint
 from dubito.stats.ranking import Contender, RankingRow, ranking, relate_players
 from dubito.stats.relation import Relation
 from dubito.stats.tally import Outcome, Tally, load_tally, read_outcome, read_tally

@@ -29,7 +29,7 @@ from dubito.experiment.play import ChunkPlayer, ChunkResult, chunk_number, deals
 from dubito.experiment.processes import WorkerDied, WorkerProcesses, can_start_processes, is_stopping
 from dubito.game import Results
 from dubito.game.find import Registry, digest_of_game, find_bots
-from dubito.game.packages import games_path, set_games_path
+from dubito.packages import games_path, set_games_path
 from dubito.stats.tally import Tally
 
 _LENGTH: Final = struct.Struct("<Q")  # length of a result's head

@@ -45,7 +45,6 @@ from dubito.game.seating import fallback_for as fallback_for
 from dubito.game.seating import make_player as make_player
 
 if TYPE_CHECKING:
-    from dubito.game.source_reader import SourceReader
     from dubito.game.words import Words
     from dubito.game.workshop import Workshop
 
@@ -89,11 +88,6 @@ class Game(BaseGame[R, S, E, Out]):
     def courses(self) -> Mapping[str, type]:
         """The game for OpenSpiel, by variant: subclasses of `dubito.plugins.openspiel.course.Course`."""
         return {}
-
-    @property
-    def source_reader(self) -> "SourceReader | None":
-        """Converts bots that were written for another harness."""
-        return None
 
 
 class Member(NamedTuple):

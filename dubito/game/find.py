@@ -28,7 +28,9 @@ from dubito.errors import UsageError, find_similar, join_names, one_line, sugges
 from dubito.game import Family, Game, Player
 from dubito.game.flaws import find_definition_flaws
 from dubito.game.native import compiled_twin
-from dubito.game.packages import (
+from dubito.game.seat_random import draw_from_seats, redirect_random
+from dubito.hooks import find_source_reader
+from dubito.packages import (
     HOME,
     MODULE,
     GamePackage,
@@ -38,7 +40,6 @@ from dubito.game.packages import (
     plugin_folders,
     roots,
 )
-from dubito.game.seat_random import draw_from_seats, redirect_random
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -525,7 +526,7 @@ def _load_bots(kind: BotKind, file: Path, own: Path, game: Game) -> list[Bot]:
     try:
         source = file.read_bytes()
         digest = sha256(source).hexdigest()
-        foreign = game.source_reader
+        foreign = find_source_reader(game.name)
         code = converted = foreign.convert_source(source) if foreign else None
         if draws := _may_import(source, ("random",)) and "random" in _imports(source):
             code = redirect_random(code or ast.parse(source))

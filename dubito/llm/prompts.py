@@ -32,7 +32,6 @@ from dubito.game import STATED, Bool, Game
 from dubito.game.find import DUBITO, find_game
 from dubito.game.flaws import find_position_flaws
 from dubito.game.log import Position
-from dubito.game.packages import all_packages, find_package, own_folder, plugin_folders, roots
 from dubito.llm import answers
 from dubito.llm.protocols import find_protocol
 from dubito.llm.questions import ANSWER_FORMAT, QuestionForm, build_question_form
@@ -49,6 +48,7 @@ from dubito.llm.templates import (
     read_description,
 )
 from dubito.model_settings import Api
+from dubito.packages import all_packages, find_package, own_folder, plugin_folders, roots
 
 OWN_PROMPTS: Final = own_folder("prompts")
 # Variables of a template besides the facts: the form of the reply, and the facts of each question of the turn.

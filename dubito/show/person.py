@@ -17,13 +17,13 @@ from dubito.files import describe_fault
 from dubito.game import Game, Player, State
 from dubito.game.find import DUBITO
 from dubito.game.moves import output_of
-from dubito.game.packages import games_path_words
 from dubito.game.reader import table_reader
 from dubito.game.record import GameRecord, Strict
 from dubito.game.seeds import Seed
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
 from dubito.game.words import person_sentences
+from dubito.packages import games_path_words
 from dubito.seats.program import close_programs, end_programs
 from dubito.settings import Setting
 from dubito.show.lie_review import LieReview, review_lies

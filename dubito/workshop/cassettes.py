@@ -25,13 +25,13 @@ from dubito.experiment.progress import ModelProgress
 from dubito.files import CheckedModel, check_format, read_text
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_game
-from dubito.game.packages import games_path_words
 from dubito.llm.cache import CacheEntry, ReplyCache
 from dubito.llm.prompts import load_prompt
 from dubito.llm.recording import differing_parts, find_nearest
 from dubito.llm.request import RawReply, Request, canonical_json
 from dubito.llm.settings import build_account
 from dubito.model_settings import ModelSettings
+from dubito.packages import games_path_words
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from dubito.workshop.recordings import RecordedPosition, parse_position, read_folder, write_files

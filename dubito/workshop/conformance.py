@@ -26,13 +26,13 @@ from dubito.game.events import EVERYTHING, NOBODY
 from dubito.game.flaws import find_ending_flaws, find_missing_parts, find_position_flaws, find_unknown_parts
 from dubito.game.log import Position
 from dubito.game.moves import require_whole_game
-from dubito.game.packages import games_path
 from dubito.game.position_file import dump_position, load_position
 from dubito.game.reader import Reader
 from dubito.game.record import Records
 from dubito.game.words import Words
 from dubito.hooks import Flaw, GameCheck
 from dubito.llm.prompts import Prompt, load_prompt
+from dubito.packages import games_path
 from dubito.show.session import Session, session_of_record, table_moves
 from dubito.stats.tally import build_outcome, unpack_outcome
 from dubito.workshop.caps import check_caps

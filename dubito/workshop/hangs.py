@@ -12,8 +12,8 @@ from types import FrameType
 from typing import Final
 
 from dubito.errors import one_line
-from dubito.game.packages import roots
 from dubito.hooks import Flaw
+from dubito.packages import roots
 from dubito.workshop.subject import Subject
 
 PATIENCE: Final = 10.0  # seconds; calls are reported after one to two times this long

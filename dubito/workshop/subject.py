@@ -9,10 +9,10 @@ from typing import Final
 from dubito.errors import one_line
 from dubito.game import Game, Player, State
 from dubito.game.find import Registry, find_bots, package_of
-from dubito.game.packages import MODULE
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, GameCode, Table, step
 from dubito.llm.prompts import prompt_names
+from dubito.packages import MODULE
 from dubito.workshop.recordings import Origin, RecordedPosition, record_positions
 
 DEALS_PER_SIZE: Final = 6  # played at the smallest table and at the largest

@@ -9,9 +9,9 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.game.find import KINDS, BotKind, find_bots
-from dubito.game.packages import set_games_path
 from dubito.game.table import Entrant
 from dubito.games.dubito.engine import Rules
+from dubito.packages import set_games_path
 from tests.bots.kit import REGISTRY, REPO, entrants, load_bot, play_out, run_python, write_bot
 from tests.conftest import in_gate
 

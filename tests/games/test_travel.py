@@ -15,8 +15,8 @@ import pytest
 
 from dubito.game import find
 from dubito.game.find import digest_of_game, find_bots, find_game
-from dubito.game.packages import games_path
 from dubito.llm.prompts import game_of_folder
+from dubito.packages import games_path
 from tests.cli.kit import Shell
 from tests.games.kit import KUHN, WRITING, write_kuhn
 

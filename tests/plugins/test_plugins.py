@@ -12,7 +12,7 @@ import pytest
 
 from dubito import hooks
 from dubito.errors import UsageError
-from dubito.game.packages import plugin_folders
+from dubito.packages import plugin_folders
 from tests.cli.kit import REPO, Shell
 from tests.conftest import in_gate
 

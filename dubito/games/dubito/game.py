@@ -20,7 +20,6 @@ from dubito.games.dubito.engine import (
 from dubito.games.dubito.events import EVENTS, Event
 
 if TYPE_CHECKING:
-    from dubito.game.source_reader import SourceReader
     from dubito.games.dubito.facts import DubitoFacts
     from dubito.games.dubito.rules import DubitoRules
     from dubito.games.dubito.words import DubitoWords
@@ -120,12 +119,6 @@ class DubitoGame(Game["DubitoRules", State, Event, TurnOutput]):
         from dubito.games.dubito.workshop import DubitoWorkshop
 
         return DubitoWorkshop(self)
-
-    @property
-    def source_reader(self) -> "SourceReader":
-        from dubito.games.dubito import source
-
-        return source
 
 
 GAME: Final = DubitoGame()

@@ -152,7 +152,11 @@ def test_rules_and_seats_are_parameters() -> None:
         ("longest = 5", "longest = 2", "`longest` is 2"),
         ("most_rows, width = 7", "most_rows, width = 1", "rows, but `most_rows` is 1"),
         ('Feature("bets", 1', 'Feature("bets", 2', "the feature 'bets' has 2 numbers, not 4"),
-        ("kinds = drawn = CARDS", "kinds = drawn = range(3)", "of an event is missing from `kinds`, `drawn`, `done` and"),
+        (
+            "kinds = drawn = CARDS",
+            "kinds = drawn = range(3)",
+            "of an event is missing from `kinds`, `drawn`, `done` and",
+        ),
         ("zero_sum = GAME, True", 'short_name = GAME, "kuhn_poker"', "set another `short_name`"),
         ("(first, second)", "(first,)", "a random game raises IndexError: "),
     ],

@@ -10,8 +10,9 @@ import pytest
 from dubito.game import Seating, make_player, seat_random
 from dubito.game.find import find_bots
 from dubito.game.streams import DealStreams
-from dubito.games.dubito import source, source_bots
 from dubito.games.dubito.cards import Hand, HandView
+from dubito.plugins.source import interface
+from dubito.plugins.source.plugin import READER
 from tests.bots.kit import Scripted, opening, regular, write_bot
 from tests.cli.kit import REPO, Shell
 
@@ -122,7 +123,7 @@ def test_source_bots_are_listed_with_their_interface(home: Shell) -> None:
 def test_our_bots_are_not_mistaken_for_source_bots() -> None:
     files = [*REPO.glob("bots/**/*.py"), *REPO.glob("dubito/plugins/*/bots/**/*.py")]
     assert files
-    assert [file for file in files if source.convert_source(file.read_bytes())] == []
+    assert [file for file in files if READER.convert_source(file.read_bytes())] == []
 
 
 @pytest.mark.parametrize(
@@ -139,7 +140,7 @@ def test_our_bots_are_not_mistaken_for_source_bots() -> None:
     ],
 )
 def test_interface_is_recognized_by_what_a_file_uses(code: str, is_converted: bool) -> None:
-    assert (source.convert_source(code.encode()) is not None) is is_converted
+    assert (READER.convert_source(code.encode()) is not None) is is_converted
 
 
 DRAWING = """
@@ -206,18 +207,18 @@ def test_imports_keep_their_names() -> None:
         b"import os, random as dice\nfrom random import choice as pick\nfrom bots.base import BotBase as Base\n"
         b"from dubito.game_data import honest_times"
     )
-    tree = source.convert_source(code)
+    tree = READER.convert_source(code)
     assert tree is not None
     names: dict[str, object] = {}
     exec(compile(seat_random.redirect_random(tree), "bot.py", "exec"), names)  # noqa: S102
     assert names["dice"] is seat_random.random
-    assert names["Base"] is source_bots.BotBase
+    assert names["Base"] is interface.BotBase
     assert "os" in names
     assert callable(names["pick"])
 
 
 def test_picks_take_cards_from_the_hand() -> None:
-    hand = source_bots.Hand([5, 0, 5, 2, 9])
+    hand = interface.Hand([5, 0, 5, 2, 9])
     assert hand.pick_most() == [5, 5]
     assert hand.pick_idx([0, 2]) == [0, 9]
     assert hand.pick(2, 1) == [2]
