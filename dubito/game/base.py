@@ -246,17 +246,19 @@ class Habit:
 
 @dataclass(frozen=True)
 class Results:
-    """What a game counts, and which counts are rated."""
+    """What a game counts, and which counts are rated. By default, a mark is 1 for the winner and 0 for the losers."""
 
-    buckets: tuple[str, ...]  # a seat's possible results, in the plural: hard_wins, losses
-    endings: tuple[str, ...]  # the same results for one seat, in words: hard win, loss
-    bucket: Callable[[int, bool], int]  # index in `buckets`, from a mark and whether the game was capped
-    measures: tuple[Measure, ...]  # the first one ranks
+    game_counts: tuple[str, ...] = ("turns",)  # the first one is the number of turns
+    seat_counts: tuple[str, ...] = ()
+    buckets: tuple[str, ...] = ("wins", "losses")  # a seat's possible results, in the plural
+    endings: tuple[str, ...] = ("won", "lost")  # the same results for one seat, in words
+    # index in `buckets`, from a mark and whether the game was capped
+    bucket: Callable[[int, bool], int] = lambda mark, capped: 1 - mark
+    measures: tuple[Measure, ...] = (Measure("wins", "won", "Wins", (1, 0)),)  # the first one ranks
     # The measures shown for pairs, seats and bounds. The last one is also used for neighbours.
-    headline: tuple[str, ...]
-    equal_share: Callable[[int], Mapping[str, float]]  # chance level of each known measure, by number of seats
-    game_counts: tuple[str, ...]  # the first one is the number of turns
-    seat_counts: tuple[str, ...]
+    headline: tuple[str, ...] = ("wins",)
+    # chance level of each known measure, by number of seats
+    equal_share: Callable[[int], Mapping[str, float]] = lambda seats: {"wins": 1 / seats}
     scoreboard: tuple[str, ...] = ()  # the buckets whose counts are shown before the number of games in the ranking
     averaged: tuple[str, ...] = ()  # seat counts that are reported as means
     habits: tuple[Habit, ...] = ()

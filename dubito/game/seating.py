@@ -62,7 +62,11 @@ class Player(Generic[Held]):
         self._rng = rng
 
     def play(self, view: Any) -> object:
-        raise NotImplementedError(f"{type(self).__name__} does not implement play()")
+        """Make a move. By default, calls the method that is named like the view's node."""
+        answer = getattr(self, view.node, None)
+        if answer is None:
+            raise NotImplementedError(f"{type(self).__name__} does not implement play()")
+        return answer(view)
 
     def observe(self, event: Any) -> None:
         """Receive what the table saw of a move. Called after every move. Does nothing by default."""

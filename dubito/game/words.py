@@ -1,6 +1,6 @@
 """Text about a game for people, and parsing of moves that people enter."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple
 
@@ -148,7 +148,7 @@ class Teller(Generic[S]):
 
     def describe_hand(self, seat: int) -> str:
         """Describe a seat's cards. Return an empty string if they cannot be described."""
-        return ""
+        return ", ".join(self.words.hand(self.state, seat))
 
     def hand_panel(self, seat: int, badge: str = "") -> Panel:
         """Return a panel with the number of a seat's cards, and the cards themselves as the truth."""
@@ -289,8 +289,13 @@ class Words(Generic[S, R]):
         return [*lines, f"Your cards: {held}", f"{view.node}? {self._describe_answers(state)}"]
 
     def hand(self, state: S, seat: int) -> Sequence[str]:
-        """Return the names of the cards to draw for the seat, or an empty list to only use words."""
-        return ()
+        """Return the names of the cards to draw for the seat, or an empty list to only use words.
+
+        By default, these are the bot's `self.cards` if all of them have a face.
+        """
+        held = state.cards(seat, DealStreams(0, 0).seat(seat))
+        names = [held] if isinstance(held, str) else [*held] if isinstance(held, Iterable) else []
+        return names if all(isinstance(name, str) and name in self.FACES for name in names) else []
 
     def key_hint(self, state: S) -> str:
         """Return a short hint on what to type now, or an empty string if `HOW` is sufficient."""

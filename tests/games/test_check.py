@@ -63,12 +63,12 @@ def test_hidden_move_before_another_own_move_is_tried(shell: Shell, seen: str, f
     shutil.rmtree("prompts")
     exchange(
         KUHN,
-        ("return len(self.acts) % 2", "return len(self.acts) // 2"),
+        ("= 1 - self.seat,", "= len(self.acts) // 2,"),
         ("ActEvent(self.seat, output)", 'ActEvent(self.seat, "hidden" if self.acts else output)'),
         ("return KuhnView(self.acts)", f"return KuhnView({seen})"),
         ("return CARDS[self.dealt[seat]]", "return self.dealt[seat], () if seat else Acts(self)"),
         ("class KuhnState:", LIVE_ACTS),
-        ("return tuple(self.acts) in ENDS", "return len(self.acts) == 3"),
+        ("tuple(self.acts) in ENDS", "len(self.acts) == 3"),
     )
     said = shell("games", "check", "kuhn", "--quick")
     assert ("look: games/kuhn/game.py: an event may reveal to seat 1 " in said.out) == found, said

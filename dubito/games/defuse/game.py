@@ -12,7 +12,6 @@ from dubito.game import (
     GameEvent,
     Habit,
     HousePolicy,
-    Measure,
     Node,
     Results,
     Whole,
@@ -29,12 +28,6 @@ if TYPE_CHECKING:
 
 
 RESULTS = Results(
-    buckets=("wins", "losses"),
-    endings=("won", "lost"),
-    bucket=lambda mark, capped: 1 - mark,  # a winner's mark is 1, and wins are the first bucket
-    measures=(Measure("wins", "won", "Wins", (1, 0)),),  # 1 for wins, 0 for losses
-    headline=("wins",),
-    equal_share=lambda seats: {"wins": 1 / seats},
     game_counts=GAME_COUNTS,
     seat_counts=SEAT_COUNTS,
     scoreboard=("wins",),

@@ -152,9 +152,6 @@ class DefuseWords(Words[State, NoRules]):
                 return (event.card,)
         return ()
 
-    def hand(self, state: State, seat: int) -> list[str]:
-        return [*HandView(state.hands[seat])]
-
     def describe_view(self, state: State, seat: int, reader: Reader) -> list[str]:
         """Return lines that describe the pile, the known cards of both hands, the played cards and the question."""
         played = ", ".join(reversed(state.discard)) or "nothing"

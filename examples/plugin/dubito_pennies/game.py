@@ -6,7 +6,7 @@ from typing import Any
 
 from dubito.errors import IllegalOutput
 from dubito.files import NoRules
-from dubito.game import Choice, Ending, Game, GameEvent, Measure, Node, Results
+from dubito.game import Choice, Ending, Game, GameEvent, Node, Results
 
 SIDES = ("heads", "tails")
 
@@ -70,16 +70,7 @@ class PenniesGame(Game[NoRules, State, GameEvent]):
     lineup = "ordered_pairs"
     fallback = "Heads"
     nodes = (Node("side", "play", Choice(SIDES)),)
-    results = Results(
-        buckets=("wins", "losses"),
-        endings=("won", "lost"),
-        bucket=lambda mark, capped: 1 - mark,
-        measures=(Measure("wins", "won", "Wins", (1, 0)),),
-        headline=("wins",),
-        equal_share=lambda seats: {"wins": 0.5},
-        game_counts=("turns",),
-        seat_counts=("heads",),
-    )
+    results = Results(seat_counts=("heads",))
     base_path = "dubito.game.Player"
 
     def deal(self, rules: NoRules, seats: int, chance: Random) -> State:

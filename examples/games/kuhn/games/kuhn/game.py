@@ -58,19 +58,8 @@ class KuhnState:
     def __init__(self, cards: Iterable[int]) -> None:
         self.dealt = tuple(cards)  # the card of each seat, as its place in `CARDS`
         self.acts: list[str] = []
+        self.seat, self.turns_played, self.over = 0, 0, False
         self.start = [DealEvent(), *(CardEvent(CARDS[card], only=seat) for seat, card in enumerate(self.dealt))]
-
-    @property
-    def seat(self) -> int:
-        return len(self.acts) % 2
-
-    @property
-    def over(self) -> bool:
-        return tuple(self.acts) in ENDS
-
-    @property
-    def turns_played(self) -> int:
-        return len(self.acts)
 
     def view(self) -> KuhnView:
         return KuhnView(self.acts)
@@ -83,6 +72,7 @@ class KuhnState:
             raise IllegalOutput(why)
         event = ActEvent(self.seat, output)
         self.acts.append(output)
+        self.seat, self.turns_played, self.over = 1 - self.seat, len(self.acts), tuple(self.acts) in ENDS
         return [event]
 
     def copy_of(self, output: str) -> str:
@@ -104,9 +94,6 @@ class KuhnBot(Player[str]):
         """Return `pass` or `bet`. `view.acts` lists the acts so far."""
         raise NotImplementedError
 
-    def play(self, view: KuhnView) -> str:
-        return self.act(view)
-
 
 class KuhnGame(Game[NoRules, KuhnState, GameEvent]):
     name = "kuhn"
@@ -124,7 +111,6 @@ class KuhnGame(Game[NoRules, KuhnState, GameEvent]):
         measures=(Measure("chips", "chips", "Chips", (4, 3, 1, 0), scale=4),),
         headline=("chips",),
         equal_share=lambda seats: {"chips": 0.5},
-        game_counts=("turns",),
         seat_counts=("bets",),
         meaning="Chips are 100 % for winning two, 75 % for winning one, 25 % and 0 % for losing as many.",
     )

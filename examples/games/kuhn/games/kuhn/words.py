@@ -9,9 +9,6 @@ from games.kuhn.game import CARDS, ActEvent, DealEvent, KuhnState
 
 
 class KuhnTeller(Teller[KuhnState]):
-    def describe_hand(self, seat: int) -> str:
-        return f"the {self.state.cards(seat)}"
-
     def panels(self) -> list[Panel]:
         return [*map(self.hand_panel, (0, 1)), Panel("The pot", f"{2 + self.state.acts.count('bet')} chips")]
 
@@ -31,6 +28,3 @@ class KuhnWords(Words[KuhnState, NoRules]):
         if isinstance(event, ActEvent):
             return f"{reader.starts(event.seat, 'bets' if event.act == 'bet' else 'passes')}."
         return "Each seat is dealt a card, and puts a chip into the pot." if isinstance(event, DealEvent) else ""
-
-    def hand(self, state: KuhnState, seat: int) -> list[str]:
-        return [state.cards(seat)]

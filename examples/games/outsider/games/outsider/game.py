@@ -152,9 +152,6 @@ class OutsiderBot(Player):
     def vote(self, view: OutsiderView) -> str:
         raise NotImplementedError
 
-    def play(self, view: OutsiderView) -> str:
-        return self.hint(view) if view.node == "hint" else self.vote(view)
-
 
 class OutsiderGame(Game[NoRules, State, GameEvent]):
     name = "outsider"
@@ -171,7 +168,6 @@ class OutsiderGame(Game[NoRules, State, GameEvent]):
         measures=(Measure("won", "won", "Wins", (1, 0)),),
         headline=("won",),
         equal_share=lambda seats: {},
-        game_counts=("turns",),
         seat_counts=("votes_against", "outsider"),
     )
 

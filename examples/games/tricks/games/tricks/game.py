@@ -174,7 +174,6 @@ class TricksGame(Game[TricksRules, TricksState, GameEvent]):
         measures=(Measure("won", "won", "Wins", (2, 1, 0), scale=2),),
         headline=("won",),
         equal_share=lambda seats: {"won": 1 / 3},
-        game_counts=("turns",),
         seat_counts=("tricks",),
         averaged=("tricks",),
         meaning="A shared win is worth half a win.",

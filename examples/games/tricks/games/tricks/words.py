@@ -9,9 +9,6 @@ from games.tricks.game import CARDS, DealEvent, PlayEvent, TrickEvent, TricksRul
 
 
 class TricksTeller(Teller[TricksState]):
-    def describe_hand(self, seat: int) -> str:
-        return ", ".join(self.state.hands[seat]) or "no cards"
-
     def panels(self) -> list[Panel]:
         state = self.state
         seats = [self.hand_panel(seat, pluralize(taken, "trick")) for seat, taken in enumerate(state.taken)]
@@ -46,6 +43,3 @@ class TricksWords(Words[TricksState, TricksRules]):
             f"The trick: {', '.join(state.trick) or 'no cards yet'}.",
             HAND + ", ".join(state.hands[seat]),
         ]
-
-    def hand(self, state: TricksState, seat: int) -> list[str]:
-        return [*state.hands[seat]]

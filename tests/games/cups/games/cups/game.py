@@ -158,7 +158,6 @@ class CupsGame(Game[Rules, State, GameEvent]):
         measures=(Measure("won", "won", "Wins", (1, 0, 0)),),
         headline=("won",),
         equal_share=lambda seats: {},
-        game_counts=("turns",),
         seat_counts=("rolls",),
         unfinished="open",
     )

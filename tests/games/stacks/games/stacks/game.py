@@ -161,7 +161,6 @@ class StacksGame(Game[Rules, State, GameEvent]):
         measures=(Measure("won", "won", "Wins", (1, 0)),),
         headline=("won",),
         equal_share=lambda seats: {"won": 1 / seats},
-        game_counts=("turns",),
         seat_counts=("height",),
     )
 

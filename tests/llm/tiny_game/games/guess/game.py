@@ -3,21 +3,12 @@
 from random import Random
 from typing import Any, Final
 
-from dubito.game import Facts, Game, GameEvent, Measure, Results
+from dubito.game import Facts, Game, GameEvent, Results
 
 from .facts import GuessFacts
 from .state import NODES, Begun, HandDealt, Moved, Rules, State
 
-RESULTS: Final = Results(
-    buckets=("wins", "losses"),
-    endings=("won", "lost"),
-    bucket=lambda mark, capped: 1 - mark,
-    measures=(Measure("wins", "won", "Wins", (1, 0)),),
-    headline=("wins",),
-    equal_share=lambda seats: {"wins": 1 / seats},
-    game_counts=("turns",),
-    seat_counts=("staked",),
-)
+RESULTS: Final = Results(seat_counts=("staked",))
 
 
 class GuessGame(Game[Rules, State, GameEvent]):
