@@ -98,9 +98,6 @@ class State(Protocol):
         the output.
         """
 
-    def copy_of(self, output: Any) -> object:
-        """Return a copy of an applied output that no bot holds a reference to."""
-
     def ending(self) -> Ending:
         """Return the result of the finished game."""
 
@@ -256,7 +253,7 @@ class Results:
     bucket: Callable[[int, bool], int] = lambda mark, capped: 1 - mark
     measures: tuple[Measure, ...] = (Measure("wins", "won", "Wins", (1, 0)),)  # the first one ranks
     # The measures shown for pairs, seats and bounds. The last one is also used for neighbours.
-    headline: tuple[str, ...] = ("wins",)
+    headline: tuple[str, ...] = ()  # if empty, the first measure
     # chance level of each known measure, by number of seats
     equal_share: Callable[[int], Mapping[str, float]] = lambda seats: {"wins": 1 / seats}
     scoreboard: tuple[str, ...] = ()  # the buckets whose counts are shown before the number of games in the ranking
@@ -280,6 +277,10 @@ class Results:
     neighbours: str = ""  # explains why results vary with the neighbours
     habits_in_words: str = ""  # what a reader needs to know about the habits
     stated: str = ""  # names the event whose probability models state
+
+    def __post_init__(self) -> None:
+        if not self.headline:
+            object.__setattr__(self, "headline", tuple(measure.key for measure in self.measures[:1]))
 
     def describe_ending(self, mark: int, capped: bool) -> str:
         return self.ended(mark, capped) if self.ended else self.endings[self.bucket(mark, capped)]

@@ -104,8 +104,6 @@ def _check_results(game: Game) -> Iterator[str]:
             yield f"results: measure {measure.key} has {len(measure.values)} values for {len(results.buckets)} buckets"
         elif not 0 <= min(measure.values) <= max(measure.values) <= measure.scale:
             yield f"results: measure {measure.key} has a value that is not between 0 and its scale, {measure.scale}"
-    if not results.headline:
-        yield "results: headline is empty, but reports show it for pairs and seats"
     yield from _find_unknown("headline", results.headline, keys, "measures")
     yield from _find_unknown("scoreboard", results.scoreboard, results.buckets, "buckets")
     yield from _find_unknown("averaged", results.averaged, results.seat_counts, "seat_counts")

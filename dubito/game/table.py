@@ -30,6 +30,18 @@ class Forfeitable(Protocol):
         """End the game because this seat failed."""
 
 
+class Copying(Protocol):
+    """A state of a game whose outputs can be changed by the bots that returned them."""
+
+    def copy_of(self, output: Any) -> object:
+        """Return a copy of an applied output that no bot holds a reference to."""
+
+
+def copy_output(state: State, output: object) -> object:
+    """Return an applied output, or a copy if it is not a string or a number."""
+    return output if isinstance(output, str | int) else cast(Copying, state).copy_of(output)
+
+
 @dataclass(frozen=True, slots=True)
 class Entrant:
     """A bot with its settings and its display name."""
@@ -187,7 +199,7 @@ def step(table: Table, announce: int = 0) -> tuple[Any, Sequence[GameEvent]]:
             else:
                 if announce:
                     # The bot may modify its lists while it observes, so keep a copy.
-                    output = state.copy_of(output)
+                    output = copy_output(state, output)
                     table.send_events(events, state.turns_played)
                 return output, events
     if state.over:  # the seat forfeited

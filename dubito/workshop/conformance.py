@@ -29,6 +29,7 @@ from dubito.game.moves import require_whole_game
 from dubito.game.position_file import dump_position, load_position
 from dubito.game.reader import Reader
 from dubito.game.record import Records
+from dubito.game.table import copy_output
 from dubito.game.words import Words
 from dubito.hooks import Flaw, GameCheck
 from dubito.llm.prompts import Prompt, load_prompt
@@ -278,7 +279,7 @@ def _check_json(subject: Subject) -> Iterator[Flaw]:
                     subject.main, f"output_to_json returns a value that JSON does not support: {one_line(repr(output))}"
                 )
                 return
-            copy = state.copy_of(output)
+            copy = copy_output(state, output)
             if isinstance(output, list | dict | set) and copy is output:
                 yield Flaw(subject.main, "copy_of returns the output itself, which its bot may change later")
             state.apply(copy)

@@ -9,7 +9,7 @@ from typing import Final
 
 from dubito.game import GameEvent, State
 from dubito.game.streams import DealStreams
-from dubito.game.table import step
+from dubito.game.table import copy_output, step
 from dubito.hooks import Flaw
 from dubito.workshop.plain_data import (
     difference,
@@ -98,7 +98,7 @@ def _check_game(subject: Subject, state: State, seats: int, outputs: list[object
             yield from _find_owned(subject, state, "view()", view)
             if not subject.game.has_walk:
                 yield from _find_owned(subject, state, "view().legal()", subject.game.legal(view))
-        copy = state.copy_of(output)
+        copy = copy_output(state, output)
         events = state.apply(copy)
         if place % apart == 0:
             own = {id(each) for _, each in _containers(state, private=True)}

@@ -17,6 +17,7 @@ from dubito.game.events import EVERYTHING
 from dubito.game.log import Log, Position
 from dubito.game.reader import Reader
 from dubito.game.streams import DealStreams
+from dubito.game.table import copy_output
 from dubito.game.words import Line, Teller, Words
 from dubito.workshop.plain_data import list_leaves, public_attributes, to_plain
 from dubito.workshop.subject import Subject
@@ -96,7 +97,7 @@ class SeatWorld:
         return [None if seat == self.seat else self.held_cards(seat) for seat in range(self.seats)]
 
     def apply(self, output: object) -> list[GameEvent]:
-        mover, copy = self.state.seat, self.state.copy_of(output)
+        mover, copy = self.state.seat, copy_output(self.state, output)
         events = [*self.state.apply(copy, EVERYTHING)]
         if self.teller is not None:
             self.lines = [*self.teller.describe_move(mover, copy, events)]
@@ -214,7 +215,7 @@ def _other_moves(subject: Subject, deal: int, seats: int, chance: Random) -> Ite
         alternatives = [
             each for each in similar_outputs(subject, view.node, output, state, chance) if is_allowed(view, each)
         ]
-        state.apply(state.copy_of(output))
+        state.apply(copy_output(state, output))
         waiting += [(view.node, place, each) for each in alternatives[:_MAX_ALTERNATIVES]]
         if state.seat == mover and not state.over:
             waiting.append((view.node, place, SKIPPED))

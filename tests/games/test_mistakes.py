@@ -50,15 +50,14 @@ FACTS = {  # flaws of `Game`, found when it is loaded: text in the guide, replac
         "scale=3",
         "results: measure chips has a value that is not between 0 and its scale, 3",
     ),
-    "no headline": ('headline=("chips",)', "headline=()", "results: headline is empty, but"),
     "a lie's node": (
         'meaning="',
         'lie_nodes=("bluff",), meaning="',
         "results: lie_nodes names 'bluff', which is ",
     ),
     "no turns": (
-        'game_counts=("turns",)',
-        "game_counts=()",
+        'seat_counts=("bets",)',
+        'seat_counts=("bets",), game_counts=()',
         "results: game_counts is empty, but must begin with the number of turns",
     ),
 }
@@ -86,9 +85,9 @@ CODE = {  # flaws in its code, which stop a run in order: place and message
     ),
     "view": ("return KuhnView(self.acts)", "return KuhnView()", "turn 1: view raised TypeError: "),
     "over": (
-        "return tuple(self.acts) in ENDS",
-        "return self.acts in ENDS",
-        "over raised TypeError: unhashable",
+        "tuple(self.acts) in ENDS",
+        "self.acts in ENDS",
+        "apply raised TypeError: unhashable",
     ),
     "deal": ("chance.sample(range(3), seats)", "chance.sample(range(1), seats)", "turn 0: deal raised ValueError: "),
     "ending": (
@@ -145,7 +144,7 @@ def test_watched_game_reports_its_errors(shell: Shell) -> None:
 
 def test_a_game_without_an_end_stops_the_run(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "MAX_MOVES", 1000)
-    mistaken("return tuple(self.acts) in ENDS", "return False")
+    mistaken("tuple(self.acts) in ENDS", "False")
     said = shell("run", "--game", "kuhn", "--games", "4", "--output", "r")
     assert said.code == 3
     assert (

@@ -84,7 +84,7 @@ def test_forfeit_works_as_in_the_guide(shell: Shell) -> None:
     game, bot = Path("games/kuhn/game.py"), Path("bots/manual/kuhn/coin.py")
     source = game.read_text().replace("    base = KuhnBot", '    base, forfeits, forfeit_means = KuhnBot, True, "so"')
     source = source.replace("        self.start = ", "        self.failed = None\n        self.start = ")
-    source = source.replace("    def copy_of", f"{block}\n    def copy_of")
+    source = source.replace("    def ending", f"{block}\n    def ending")
     game.write_text(source.replace("int(self.dealt[1] > self.dealt[0])", "1 - (self.failed or 0)"))
     bot.write_text(bot.read_text().replace("self.rng.random()", "1 / 0"))
     flags = ("--game", "kuhn", "--bots", "Coin,Careful", "--games", "8", "--on-bot-error", "forfeit")

@@ -120,8 +120,8 @@ class State:
         settled = [AcceptEvent(mover)] if accusation is None else accusation
         return [AnswerEvent("bs", output, only=seat), *settled, *ended]
 
-    def copy_of(self, output: bool | Sequence[Card]) -> bool | list[Card]:
-        return output if isinstance(output, bool) else list(output)
+    def copy_of(self, output: Sequence[Card]) -> list[Card]:
+        return list(output)
 
     def forfeit(self, seat: int) -> None:
         """End the game after a seat's mistake. The game has no winner, and counts for all seats (B3)."""

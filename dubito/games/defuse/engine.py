@@ -155,9 +155,6 @@ class State:
             self._end_turn()
         return events
 
-    def copy_of(self, output: str | int) -> str | int:
-        return output  # it is immutable
-
     def forfeit(self, seat: int) -> None:
         """End the game after a seat's mistake: the other seat wins (D4)."""
         if self.over:

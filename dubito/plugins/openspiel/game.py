@@ -124,7 +124,6 @@ def _results(engine: Engine) -> Results:
                 span=(least, most),
             ),
         ),
-        headline=("return",),
         equal_share=lambda seats: {} if total is None else {"return": total / seats},
         game_counts=GAME_COUNTS,
         seat_counts=SEAT_COUNTS,

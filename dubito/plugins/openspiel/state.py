@@ -279,9 +279,6 @@ class State:
         self.steps.append(step)
         return () if self.state.is_chance_node() else self._announce()
 
-    def copy_of(self, output: str) -> str:
-        return output
-
     def describe_view(self, seat: int) -> str:
         return self._sights[seat].text(self.state)
 

@@ -53,9 +53,6 @@ class State:
         self.over = len(self.sides) == 2
         return []
 
-    def copy_of(self, output: str) -> str:
-        return output
-
     def ending(self) -> Ending:
         winner = int(self.sides[0] != self.sides[1])
         return Ending(

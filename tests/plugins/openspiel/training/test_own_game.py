@@ -155,7 +155,7 @@ def test_rules_and_seats_are_parameters() -> None:
         (
             "kinds = drawn = CARDS",
             "kinds = drawn = range(3)",
-            "of an event is missing from `kinds`, `drawn`, `done` and",
+            "of an event is missing from `kinds`, `drawn`, `done`",
         ),
         ("zero_sum = GAME, True", 'short_name = GAME, "kuhn_poker"', "set another `short_name`"),
         ("(first, second)", "(first,)", "a random game raises IndexError: "),

@@ -75,9 +75,6 @@ class KuhnState:
         self.seat, self.turns_played, self.over = 1 - self.seat, len(self.acts), tuple(self.acts) in ENDS
         return [event]
 
-    def copy_of(self, output: str) -> str:
-        return output
-
     def ending(self) -> Ending:
         """Return the results. A seat's mark is the chips that it won or lost, plus 2."""
         last = self.acts[-2:]
@@ -109,7 +106,6 @@ class KuhnGame(Game[NoRules, KuhnState, GameEvent]):
         endings=("won two", "won one", "lost one", "lost two"),
         bucket=lambda mark, capped: {4: 0, 3: 1, 1: 2, 0: 3}[mark],
         measures=(Measure("chips", "chips", "Chips", (4, 3, 1, 0), scale=4),),
-        headline=("chips",),
         equal_share=lambda seats: {"chips": 0.5},
         seat_counts=("bets",),
         meaning="Chips are 100 % for winning two, 75 % for winning one, 25 % and 0 % for losing as many.",

@@ -128,9 +128,6 @@ class State:
         self.votes.append(SEATS.index(output))
         return [EndEvent(tuple(self.votes), self.outsider, self.word)] if self.over else []
 
-    def copy_of(self, output: str) -> str:
-        return output
-
     def ending(self) -> Ending:
         (most, votes), (_, fewer) = [*Counter(self.votes).most_common(2), (-1, 0)][:2]
         found = most == self.outsider and votes > fewer
@@ -166,7 +163,6 @@ class OutsiderGame(Game[NoRules, State, GameEvent]):
         endings=("win", "loss"),
         bucket=lambda mark, capped: 1 - mark,
         measures=(Measure("won", "won", "Wins", (1, 0)),),
-        headline=("won",),
         equal_share=lambda seats: {},
         seat_counts=("votes_against", "outsider"),
     )

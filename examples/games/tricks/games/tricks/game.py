@@ -138,9 +138,6 @@ class TricksState:
             events.append(TrickEvent(self.seat))
         return events
 
-    def copy_of(self, output: str) -> str:
-        return output
-
     def ending(self) -> Ending:
         """Return the results. A mark is 2 for the most tricks, 1 if two seats share them, and 0 otherwise."""
         most = max(self.taken)
@@ -172,7 +169,6 @@ class TricksGame(Game[TricksRules, TricksState, GameEvent]):
         endings=("win", "shared win", "loss"),
         bucket=lambda mark, capped: 2 - mark,
         measures=(Measure("won", "won", "Wins", (2, 1, 0), scale=2),),
-        headline=("won",),
         equal_share=lambda seats: {"won": 1 / 3},
         seat_counts=("tricks",),
         averaged=("tricks",),

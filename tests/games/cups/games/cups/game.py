@@ -105,9 +105,6 @@ class State:
         self.rolls[seat] += 1
         return [TurnEvent(seat), RolledEvent(self.dice[seat], seat)]
 
-    def copy_of(self, output: str) -> str:
-        return output
-
     def ending(self) -> Ending:
         sums = [sum(dice) for dice in self.dice]
         called = self.caller is not None
