@@ -8,25 +8,26 @@ import yaml
 from tests.cli.kit import Shell
 
 LOOPING = '''
+from time import sleep
 from bots.base import BotBase
 class Looping(BotBase):
     """Loops for ever at one question of one game."""
     def bluff_first_hand(self, p): return False
     def should_doubt(self, p):
         while self._seating.game == GAME and self.id == 0 and p.me.turns == 1:
-            pass
+            sleep(0.01)
         return False
     def bluff_regular(self, p): return False
 '''
 RUN = ("run", "--bots", "Looping", "--table-sizes", "3", "--max-turns", "6", "--quiet", "--output", "out")
-LATE = "turn 4: node C (should_doubt) took longer than 0.25 s (looping.py, line 7)"
+LATE = "turn 4: node C (should_doubt) took longer than 2 s (looping.py, line 9)"
 
 
 @pytest.mark.parametrize(("games", "workers"), [(10, 1), (1010, 2)])
 def test_looping_bot_stops_the_run_by_name(shell: Shell, games: int, workers: int) -> None:
     game = games - 5
     shell.bot("looping.py", LOOPING.replace("GAME", f"{game}"))
-    said = shell(*RUN, "--games", f"{games}", "--workers", f"{workers}", "--bot-deadline", "0.25")
+    said = shell(*RUN, "--games", f"{games}", "--workers", f"{workers}", "--bot-deadline", "2")
     assert said.code == 3
     assert f" failed in game {game}, deal {game}, {LATE}; {game:,} of {games:,} games are saved in out" in said.err
     assert "bot_deadline" not in Path("out/manifest.yaml").read_text(), "finished runs do not depend on it"
@@ -35,7 +36,7 @@ def test_looping_bot_stops_the_run_by_name(shell: Shell, games: int, workers: in
 def test_fallback_plays_the_turn_and_is_replayed(shell: Shell) -> None:
     shell.bot("looping.py", LOOPING.replace("GAME", "5"))
     fallback = (*RUN, "--games", "10", "--on-bot-error", "fallback")
-    said = shell(*fallback, "--bot-deadline", "0.25")
+    said = shell(*fallback, "--bot-deadline", "2")
     assert said.code == 0
     assert said.err.splitlines() == [
         "note: games in which a bot exceeds bot_deadline are not repeatable, since speed depends on the machine",
@@ -43,18 +44,18 @@ def test_fallback_plays_the_turn_and_is_replayed(shell: Shell) -> None:
     ]
     assert "warning: The fallback played 1 turn for Looping after bot errors." in said.out
     assert f"failed in game 5, deal 5, {LATE}" in said.out
-    assert yaml.safe_load(Path("out/manifest.yaml").read_text())["identity"]["bot_deadline"] == 0.25
+    assert yaml.safe_load(Path("out/manifest.yaml").read_text())["identity"]["bot_deadline"] == 2
     replayed = shell("replay", "out")
     assert (replayed.code, replayed.out.split()[0]) == (0, "identical:"), replayed
-    other = shell(*fallback, "--bot-deadline", "0.6")
+    other = shell(*fallback, "--bot-deadline", "3")
     assert (other.code, "bot_deadline" in other.err) == (2, True)
 
 
 def test_one_game_has_a_deadline_too(shell: Shell) -> None:
     shell.bot("looping.py", LOOPING.replace("GAME", "0"))
-    said = shell("watch", "Looping", "Looping", "Looping", "--bot-deadline", "0.25")
+    said = shell("watch", "Looping", "Looping", "Looping", "--bot-deadline", "2")
     assert said.code == 3
-    assert said.err.endswith("node C (should_doubt) took longer than 0.25 s (looping.py, line 7)\n")
+    assert said.err.endswith("node C (should_doubt) took longer than 2 s (looping.py, line 9)\n")
 
 
 @pytest.mark.parametrize(

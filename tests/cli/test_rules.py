@@ -142,9 +142,10 @@ def test_browser_table_uses_the_given_rules(shell: Shell) -> None:
     with start(shell.folder, "web", "--port", "0", "--jokers", "1", "--max-turns", "77") as process:
         assert process.stdout is not None
         address = process.stdout.readline().removeprefix("Play at ").strip()
-        lobby = httpx2.get(address).text
+        lobby = httpx2.get(address, timeout=60).text
         asked = {"bots": ["StefaBot", "MrDoubt"], "rules": {"jokers": 2, "win_rule": "contested"}, "seed": 1}
-        opened = httpx2.post(f"{address}api/table", json=asked, headers={"Origin": address.rstrip("/")}).text
+        origin = {"Origin": address.rstrip("/")}
+        opened = httpx2.post(f"{address}api/table", json=asked, headers=origin, timeout=60).text
     assert lobby.count('data-value="1"') == 1
     assert 'data-value="0"' not in lobby
     assert "77" in opened
