@@ -139,7 +139,7 @@ def test_stopped_run_names_the_command_that_continues_it(shell: Shell) -> None:
 
 
 def test_continued_run_is_the_one_that_never_stopped(shell: Shell) -> None:
-    assert stopped_run(shell, "--output", "stopped").code == 3
+    assert stopped_run(shell, "--output", "stopped", rules={"max_turns": 30}).code == 3
     assert shell("run", "stopped", "--budget", "calls=9999", "--quiet").code == 0
     whole = shell("run", "c.yaml", "--bots", "StefaBot,ClaudeBot,house:house-random@plain", "--budget", "calls=9999",
                   "--output", "whole", "--quiet")  # fmt: skip

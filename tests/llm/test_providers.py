@@ -15,6 +15,7 @@ from dubito.llm.protocols import build_request
 from dubito.llm.protocols.wire import Exchange
 from dubito.llm.request import AccountFault, Attempt, RawReply, TryFailed, canonical_json
 from dubito.model_settings import Account, Api
+from tests.conftest import in_gate
 from tests.llm.kit import (
     KEY,
     PATH_OF,
@@ -249,9 +250,12 @@ def test_query_of_the_base_url_is_sent_with_each_request(protocol: Api) -> None:
     assert query == "api-version=2026-10-01"
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+PROXY_NAMES = [PROXIES, ("ALL_PROXY",), ("all_proxy",), ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")]
+
+
+@pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, 1))
 @pytest.mark.parametrize("scheme", ["http", "https"])
-@pytest.mark.parametrize("names", [PROXIES, ("ALL_PROXY",), ("all_proxy",), ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")])
+@pytest.mark.parametrize("names", PROXY_NAMES)
 def test_missing_proxy_is_named_with_its_variable_and_without_its_password(
     protocol: Api, scheme: str, names: Sequence[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,7 +36,7 @@ STAND_INS = [
 COMPARED = {
     "bots": ["StefaBot", "UsualBot", "ClaudeBot"],
     "contenders": ["ClaudeBot", "RandomBoi", "StefaBot", "MrDoubt"],
-    "games": 80,
+    "games": 40,
     "table_sizes": [4],
 }
 RUNS: dict[str, dict[str, Any]] = {
@@ -62,7 +62,7 @@ RUNS: dict[str, dict[str, Any]] = {
             contender("gpt-9", "house-random", base_url="house?faults=no_answer:0.3", reasks=0),
             "ClaudeBot",
         ],
-        "games": 24,
+        "games": 12,
         "table_sizes": [3],
         "rules": {"max_turns": 36},
         # The fault also affects the preflight's question.
@@ -113,7 +113,7 @@ class Shown:
         (folder / "c.yaml").write_text(yaml.safe_dump(dict(config)))
         words = "run", "c.yaml", "--output", "r", "--quiet", "--workers", "1"
         self.terminal = self.said(*words, "--tables")
-        self.run = json.loads(self.said(*words, "--json"))
+        self.run = json.loads(self.said(*words, "--json", "--no-report"))
         self.report = folder / "r/report"
         self.page = Page(self.report / "index.html")
         (answer,) = re.findall('<p class="answer">(.*)</p>', (self.report / "index.html").read_text())

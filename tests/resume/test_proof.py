@@ -31,7 +31,7 @@ CONFIGS: Final[dict[str, dict[str, Any]]] = {
         ],
         "games": 8,
     },
-    "waves": {"contenders": [contender("one", **_WAITS)], "games": 2},
+    "waves": {"contenders": [contender("one", **_WAITS)], "games": 2, "turns": 5},
 }
 
 

@@ -118,19 +118,19 @@ def test_replay_verifies_where_the_run_stopped(shell: Shell, whole: Path) -> Non
 def test_every_view_names_its_intervals_and_progress(shell: Shell) -> None:
     config = {**BOTS, "contenders": ["MrNoDoubt", "RandomBoi"]}
     (shell.folder / "c.yaml").write_text(yaml.safe_dump(config))
-    words = ("run", "c.yaml", "--stop", "within=8,most=400", "--output", "r", "--workers", "1")
+    words = ("run", "c.yaml", "--stop", "within=20,most=400", "--output", "r", "--workers", "1")
     said, told = shell(*words).out, shell("compare", "r").out
     for text in (said, told):
         assert "common deals; anytime 95 % confidence intervals" in text
         assert "in the same seat of the same deals; 95 % confidence intervals for a fixed number of deals" in text
-    found = json.loads(shell("run", "c.yaml", "--stop", "within=8,most=400", "--output", "r", "--json").out)
+    found = json.loads(shell("run", "c.yaml", "--stop", "within=20,most=400", "--output", "r", "--json").out)
     (pair,) = found["pairs"]
     score, other = pair["differences"].values()
     assert (found["state"], score["interval"], other["interval"]) == ("finished", "anytime", "anytime")
     assert other["verdict"] is None, "only the first measure is tested"
     verdict = score["verdict"]
     assert verdict in ("different", "within")
-    apart = "yes" if verdict == "different" else "less than 8 apart"
+    apart = "yes" if verdict == "different" else "less than 20 apart"
     assert apart in said
     assert shell("report", "r").code == 0
     page = (shell.folder / "r/report/index.html").read_text()

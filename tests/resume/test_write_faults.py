@@ -17,7 +17,7 @@ from tests.cli.kit import Shell
 from tests.conftest import in_gate
 from tests.llm.kit import Server, player_at, respond, run_games, small
 
-GAMES = 20
+GAMES = 10
 DEADLINE_SECONDS = 60
 
 

@@ -9,6 +9,7 @@ import yaml
 
 from dubito.serve import listen
 from tests.cli.kit import Shell, start
+from tests.conftest import in_gate
 from tests.web.kit import BOTS, Browser
 
 
@@ -41,7 +42,7 @@ def test_server_resumes_games_after_ctrl_c(tmp_path: Path) -> None:
     assert len(list((tmp_path / "games" / "running").iterdir())) == 2
 
 
-@pytest.mark.parametrize("flag", ["--browser", "--no-browser"])
+@pytest.mark.parametrize("flag", in_gate(["--browser", "--no-browser"], ["--browser"]))
 def test_page_opens_in_browser_unless_told_not_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flag: str) -> None:
     script = tmp_path / "browser"
     script.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/opened\n')
