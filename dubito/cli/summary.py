@@ -32,7 +32,7 @@ from dubito.report.run_tables import (
     sizes_table,
     turns_per_game,
 )
-from dubito.report.tables import ResultTable, Value, cell_text, column_kind, kind_title, player_columns, texts
+from dubito.report.tables import Column, ResultTable, cell_text, column_kind, kind_title
 from dubito.report.verdicts import describe_verdict
 from dubito.stats.players import calibrations
 from dubito.stats.ranking import RankingRow, by_table_size, contender_ranking, ranking, relate_players
@@ -187,12 +187,17 @@ def print_tables(run: RunResult, sizes: bool) -> None:
 
 
 def _neighbours_table(rows: Sequence[RankingRow], rate: str) -> ResultTable:
-    cells: list[list[Value]] = []
-    for row in rows:
-        deviations = row.deviation_by_next, row.deviation_by_prev
-        cells.append([row.name, *("-" if one is None else f"{one:.2f}" for one in deviations)])
     title = f"Effect of neighbours: standard deviation of the {rate} across next and previous players"
-    return ResultTable("beside", title, [*player_columns("bot"), *texts("by next", "by prev")], cells)
+    columns = [
+        Column("bot", "bot", "player", [row.name for row in rows]),
+        Column("by next", "by next", "text", [_format_deviation(row.deviation_by_next) for row in rows]),
+        Column("by prev", "by prev", "text", [_format_deviation(row.deviation_by_prev) for row in rows]),
+    ]
+    return ResultTable("beside", title, columns)
+
+
+def _format_deviation(deviation: float | None) -> str:
+    return "-" if deviation is None else f"{deviation:.2f}"
 
 
 def print_report_path(folder: Path, new: bool) -> None:

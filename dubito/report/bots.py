@@ -16,10 +16,9 @@ from dubito.report.run_tables import (
     attempts_table,
     calibration_bins,
     calibration_table,
-    chance_level_columns,
     decisions_table,
-    models_table,
-    rate_columns,
+    measure_column,
+    model_columns,
     use_table,
 )
 from dubito.report.scan import Scan
@@ -32,12 +31,8 @@ from dubito.report.tables import (
     Paragraph,
     ResultTable,
     Section,
-    Value,
     column_kind,
-    counts,
-    player_columns,
     points,
-    texts,
     value_range,
 )
 from dubito.stats.players import Calibration, calibrations
@@ -53,8 +48,16 @@ from dubito.stats.rates import Rate, deviation, independent_difference
 _LIE_TITLES: Final[dict[Lie, str]] = {"chosen": "voluntary", "forced": "forced"}
 
 
-def habit_columns(results: Results) -> list[Column]:
-    return [Column(habit.key, habit.title, "rate" if habit.most == 1 else "cards") for habit in results.habits]
+def habit_columns(scanned: Scan, results: Results, players: Sequence[int]) -> list[Column]:
+    return [
+        Column(
+            habit.key,
+            habit.title,
+            "rate" if habit.most == 1 else "cards",
+            [scanned.style(player, habit.key) for player in players],
+        )
+        for habit in results.habits
+    ]
 
 
 def strategy(source: Run, scanned: Scan, lies: LieCounts | str | None) -> Page:
@@ -82,25 +85,16 @@ def _habits(source: Run, scanned: Scan, order: Sequence[int]) -> list[Block]:
     names = [source.names[player] for player in order]
     labels = [*map(source.label, names)]
     results = source.game.results
-    habits = habit_columns(results)
-    rows = [[scanned.style(player, column.key) for column in habits] for player in order]
     notes = [*([results.habits_in_words] if results.habits_in_words else []), *scanned.widths]
     drawn = [habit for habit in results.habits if habit.key in results.charted]
     series = [points(habit.name, [scanned.style(player, habit.key) for player in order]) for habit in drawn]
     title = f"Frequency: {', '.join(habit.name for habit in drawn)}"
     chart = Chart("intervals", title, "; ".join(habit.title for habit in drawn), labels, series)
-    cells: list[list[Value]] = [[name, *row] for name, row in zip(names, rows, strict=True)]
     links = [f"bots/{player}.html" for player in order]
+    columns = [Column("bot", "bot", "player", names, links), *habit_columns(scanned, results, order)]
     return [
         *([chart] if drawn else []),
-        ResultTable(
-            "habits",
-            "Habits of each bot, in the order of the ranking",
-            [*player_columns("bot"), *habits],
-            cells,
-            notes,
-            links,
-        ),
+        ResultTable("habits", "Habits of each bot, in the order of the ranking", columns, notes),
     ]
 
 
@@ -118,17 +112,22 @@ def lies_blocks(source: Run, lies: LieCounts | str, players: Sequence[int], key:
     if source.game.has_lie_marks:
         shares["hits"] = f"{habit.name} it called, % of {habit.name} it was asked about"
         shares["alarms"] = f"false {call}s, % of honest plays it was asked about"
-    columns = [*player_columns("bot"), Column("plays", "plays"), Column("lies", habit.name)]
-    columns += [Column("chosen", "voluntary"), Column("forced", "forced")]
-    columns += [Column(f"{lie}_share", title, "rate") for lie, title in shares.items()]
-    if asks := bool(results.lie_nodes and source.models):
-        columns.append(Column("meant", f"yes at {' or '.join(results.lie_nodes)}"))
-    cells: list[list[Value]] = []
-    for player in players:
-        counted = [lies.count(player, lie) for lie in LIES]
-        rates = [lies.share(player, lie) for lie in shares]
-        meant = [lies.stated_lies.get(source.names[player])] if asks else []
-        cells.append([source.names[player], lies.plays(player), sum(counted), *counted, *rates, *meant])
+    columns = [
+        Column("bot", "bot", "player", [source.names[player] for player in players]),
+        Column("plays", "plays", "count", [lies.plays(player) for player in players]),
+        Column("lies", habit.name, "count", [sum(lies.count(player, lie) for lie in LIES) for player in players]),
+        *(
+            Column(lie, title, "count", [lies.count(player, lie) for player in players])
+            for lie, title in _LIE_TITLES.items()
+        ),
+        *(
+            Column(f"{lie}_share", title, "rate", [lies.share(player, lie) for player in players])
+            for lie, title in shares.items()
+        ),
+    ]
+    if results.lie_nodes and source.models:
+        meant = [lies.stated_lies.get(source.names[player]) for player in players]
+        columns.append(Column("meant", f"yes at {' or '.join(results.lie_nodes)}", "count", meant))
     every = lies.games == source.tally.games
     over = f"Counted in all {lies.games:,} games" if every else f"Counted in the first {lies.games:,} games"
     over += "" if every else f" of {source.tally.games:,}"
@@ -141,7 +140,7 @@ def lies_blocks(source: Run, lies: LieCounts | str, players: Sequence[int], key:
         [points(lie_title, [lies.share(player, lie) for player in players]) for lie, lie_title in _LIE_TITLES.items()],
     )
     title = f"Voluntary and forced {habit.name}, with 95 % confidence intervals"
-    return [chart, ResultTable(key, title, columns, cells, notes)]
+    return [chart, ResultTable(key, title, columns, notes)]
 
 
 def _outcome_blocks(source: Run, order: Sequence[int]) -> list[Block]:
@@ -149,7 +148,6 @@ def _outcome_blocks(source: Run, order: Sequence[int]) -> list[Block]:
     rows = source.rows
     labels = [source.label(row.name) for row in rows]
     endings = [*zip(map(str, results.buckets), results.endings, strict=True)]
-    rates = [column for column in rate_columns(results) if column.key in results.buckets]
     chart = Chart(
         "stacked",
         "How each bot's games end",
@@ -160,26 +158,33 @@ def _outcome_blocks(source: Run, order: Sequence[int]) -> list[Block]:
             for bucket, title in endings
         ],
     )
-    columns = [*player_columns("bot"), *counts("games"), *(Column(bucket, title) for bucket, title in endings)]
-    columns += [*(Column(f"{column.key}_rate", column.title, "rate") for column in rates)]
+    columns = [
+        Column("bot", "bot", "player", [row.name for row in rows]),
+        Column("games", "games", "count", [row.games for row in rows]),
+        *(Column(bucket, title, "count", [row.buckets[bucket] for row in rows]) for bucket, title in endings),
+        *(
+            Column(f"{one.key}_rate", one.column_title, "rate", [row.rates[one.key] for row in rows])
+            for one in results.measures
+            if one.key in results.buckets
+        ),
+    ]
     if results.standing:
-        columns += [Column("relative_position", "mean position (1 = first, 0 = last)", "decimal")]
-    cells: list[list[Value]] = []
-    for player, row in zip(order, rows, strict=True):
-        position = [relative_position(source.tally, results, player)] if results.standing else []
-        measured = (row.rates[column.key] for column in rates)
-        cells.append([row.name, row.games, *row.buckets.values(), *measured, *position])
-    return [chart, ResultTable("outcomes", "How games end, with 95 % confidence intervals", columns, cells)]
+        positions = [relative_position(source.tally, results, player) for player in order]
+        columns.append(Column("relative_position", "mean position (1 = first, 0 = last)", "decimal", positions))
+    return [chart, ResultTable("outcomes", "How games end, with 95 % confidence intervals", columns)]
 
 
 def _counts_table(source: Run, order: Sequence[int]) -> ResultTable:
     results = source.game.results
-    columns = [*player_columns("bot"), *(Column(count, count.replace("_", " ")) for count in results.published_counts)]
-    cells: list[list[Value]] = []
-    for player in order:
-        sums = seat_sums(source.tally, results, player)
-        cells.append([source.names[player], *(sums[count] for count in results.published_counts)])
-    return ResultTable("counts", "Counts, as in all_games.yaml", columns, cells)
+    sums = [seat_sums(source.tally, results, player) for player in order]
+    columns = [
+        Column("bot", "bot", "player", [source.names[player] for player in order]),
+        *(
+            Column(count, count.replace("_", " "), "count", [own[count] for own in sums])
+            for count in results.published_counts
+        ),
+    ]
+    return ResultTable("counts", "Counts, as in all_games.yaml", columns)
 
 
 def _statement_blocks(stated: Sequence[Calibration], source: Run) -> list[Block]:
@@ -222,10 +227,6 @@ def calibration_blocks(players: Sequence[Calibration], key: str, label: Callable
 
 SIDES: Final = ((1, "next"), (0, "previous"))
 _MAX_MAPPED: Final = 40  # maximum number of players in a map (the best ones); the table shows all players
-_DEVIATION: Final = {
-    key: [("", f"{name}: observed"), ("_chance", f"{name}: chance alone"), ("_beyond", f"{name}: excluding chance")]
-    for key, name in (("next", "next"), ("prev", "previous"))
-}
 _NOTES: Final = (
     "Observed: the standard deviation of the rates in the maps. It is greater than 0 even by chance, especially with "
     "few games. Chance alone: its expected root mean square if all neighbours were equal.",
@@ -261,19 +262,27 @@ def _deviations(source: Run, scanned: Scan) -> list[Block]:
         [*map(source.label, names)],
         [points(f"with the {name} player", [one.beyond for one in varied[side]]) for side, name in SIDES],
     )
-    columns = [*player_columns("bot"), Column("more", "varies more with", "text")]
-    columns += [column for column in habit_columns(results) if column.key in results.charted]
-    columns += [Column(f"by_{key}{end}", title, "rate") for key in ("next", "prev") for end, title in _DEVIATION[key]]
-    columns += [Column("difference", "next - previous", "points")]
-    cells: list[list[Value]] = []
-    for player, name, by_next, by_prev in zip(order, names, varied[1], varied[0], strict=True):
-        habits = [scanned.style(player, habit).value for habit in results.charted]
-        difference = independent_difference(by_next.beyond, by_prev.beyond)
-        sides = [value for one in (by_next, by_prev) for value in (one.seen, one.chance, one.beyond)]
-        cells.append([name, _stronger_side(difference), *habits, *sides, difference])
+    by_next, by_prev = varied[1], varied[0]
+    differences = [independent_difference(*(one.beyond for one in both)) for both in zip(by_next, by_prev, strict=True)]
+    columns = [
+        Column("bot", "bot", "player", names),
+        Column("more", "varies more with", "text", [*map(_stronger_side, differences)]),
+    ]
+    columns += [
+        replace(habit, values=[scanned.style(player, habit.key).value for player in order])
+        for habit in habit_columns(scanned, results, order)
+        if habit.key in results.charted
+    ]
+    for key, name, own in (("next", "next", by_next), ("prev", "previous", by_prev)):
+        columns += [
+            Column(f"by_{key}", f"{name}: observed", "rate", [one.seen for one in own]),
+            Column(f"by_{key}_chance", f"{name}: chance alone", "rate", [one.chance for one in own]),
+            Column(f"by_{key}_beyond", f"{name}: excluding chance", "rate", [one.beyond for one in own]),
+        ]
+    columns.append(Column("difference", "next - previous", "points", differences))
     title = f"Standard deviations of the {rate} across neighbours, in percentage points"
     words = [Paragraph(results.neighbours)] if results.neighbours else []
-    return [*words, chart, ResultTable("deviations", title, columns, cells, [*_NOTES, *scanned.widths])]
+    return [*words, chart, ResultTable("deviations", title, columns, [*_NOTES, *scanned.widths])]
 
 
 def _stronger_side(difference: Rate) -> str | None:
@@ -316,15 +325,20 @@ def neighbour_table(
 ) -> ResultTable:
     """Return these players' rates for each neighbour on one side."""
     name = dict(SIDES)[side]
-    columns = [*player_columns("bot"), Column(name, f"{name} player", "player"), *counts("games")]
-    columns.append(Column(measure.key, f"{measure.title} %", "rate"))
-    lines: list[list[Value]] = []
-    for player in players:
-        for other, (value, sat) in enumerate(_cells(source, measure, side, player)):
-            if value is not None:
-                rate = scanned.measure_beside(player, side, other, measure.key)
-                lines.append([source.names[player], source.names[other], sat, rate])
-    return ResultTable(key, f"{measure.name} by {name} player", columns, lines, scanned.widths)
+    seated = [
+        (player, other, sat)
+        for player in players
+        for other, (value, sat) in enumerate(_cells(source, measure, side, player))
+        if value is not None
+    ]
+    rates = [scanned.measure_beside(player, side, other, measure.key) for player, other, _ in seated]
+    columns = [
+        Column("bot", "bot", "player", [source.names[player] for player, _, _ in seated]),
+        Column(name, f"{name} player", "player", [source.names[other] for _, other, _ in seated]),
+        Column("games", "games", "count", [sat for _, _, sat in seated]),
+        Column(measure.key, f"{measure.title} %", "rate", rates),
+    ]
+    return ResultTable(key, f"{measure.name} by {name} player", columns, scanned.widths)
 
 
 def bot_pages(
@@ -369,48 +383,43 @@ def _bot_page(
 
 
 def _results_and_habits(source: Run, scanned: Scan, row: RankingRow, player: int) -> list[Block]:
-    lines: list[list[Value]] = []
-    results_of_game = source.game.results
-    for column in rate_columns(results_of_game):
-        share = row.equal_share.get(column.key)
-        lines.append([column.title, row.rates[column.key], share if row.games else None])
-    kind, unit = column_kind(results_of_game.measures[0]), "" if results_of_game.measures[0].span else ", %"
+    measures = source.game.results.measures
+    kind, unit = column_kind(measures[0]), "" if measures[0].span else ", %"
+    shares = [row.equal_share.get(one.key) if row.games else None for one in measures]
     columns = [
-        *texts("what"),
-        Column("value", f"value{unit}", kind),
-        Column("equal_share", f"chance level{unit}", kind),
+        Column("what", "what", "text", [one.column_title for one in measures]),
+        Column("value", f"value{unit}", kind, [row.rates[one.key] for one in measures]),
+        Column("equal_share", f"chance level{unit}", kind, shares),
     ]
-    results = ResultTable(
-        f"bot-{player}-results",
-        f"Results in all {row.games:,} seats, with 95 % confidence intervals",
-        columns,
-        lines,
-    )
-    columns = habit_columns(results_of_game)
-    habits: list[Value] = [scanned.style(player, column.key) for column in columns]
-    own = ResultTable(f"bot-{player}-habits", "Habits", columns, [habits], scanned.widths)
-    return [results, own] if columns else [results]
+    title = f"Results in all {row.games:,} seats, with 95 % confidence intervals"
+    results = ResultTable(f"bot-{player}-results", title, columns)
+    habits = habit_columns(scanned, source.game.results, [player])
+    return [results, ResultTable(f"bot-{player}-habits", "Habits", habits, scanned.widths)] if habits else [results]
 
 
 def _seats(source: Run, scanned: Scan, player: int, key: str) -> list[Block]:
     results = source.game.results
-    rates = [column for column in rate_columns(results) if column.key in results.headline]
-    columns = [Column("size", "table size"), Column("seat", "seat"), *counts("games")]
-    columns += [*rates, chance_level_columns(results)[0]]
-    cells: list[list[Value]] = []
-    for size in table_sizes(source.tally):
-        for seat in range(size):
-            if games := scanned.seats(player, size, seat):
-                seated = [scanned.measure_in_seat(player, size, seat, column.key) for column in rates]
-                cells.append([size, seat, games, *seated, results.equal_share(size).get(results.headline[0])])
-    return [ResultTable(f"{key}-by-seat", "By seat; seat 0 plays first", columns, cells, scanned.coverage_notes)]
+    sizes = [(size, seat) for size in table_sizes(source.tally) for seat in range(size)]
+    seats = [(size, seat, games) for size, seat in sizes if (games := scanned.seats(player, size, seat))]
+    chances = [results.equal_share(size).get(results.headline[0]) for size, _, _ in seats]
+    chance_level = measure_column(results.measure(results.headline[0]), chances)
+    columns = [
+        Column("size", "table size", "count", [size for size, _, _ in seats]),
+        Column("seat", "seat", "count", [seat for _, seat, _ in seats]),
+        Column("games", "games", "count", [games for _, _, games in seats]),
+        *(
+            measure_column(one, [scanned.measure_in_seat(player, size, seat, one.key) for size, seat, _ in seats])
+            for one in results.measures
+            if one.key in results.headline
+        ),
+        replace(chance_level, key=f"equal_share_{chance_level.key}", title=f"chance level: {chance_level.title}"),
+    ]
+    return [ResultTable(f"{key}-by-seat", "By seat; seat 0 plays first", columns, scanned.coverage_notes)]
 
 
 def _model_sections(source: Run, name: str, key: str, examples: ResultTable | None) -> Sequence[Section]:
-    whole = models_table(source.models, source.names)
-    own = ResultTable(f"{key}-model", "Total", whole.columns, [row for row in whole.rows if row[0] == name])
     tables: list[Block] = [
-        own,
+        ResultTable(f"{key}-model", "Total", model_columns(source.models, [name])),
         decisions_table(source, name, key),
         attempts_table(source, name, key),
         use_table(source, name, key),

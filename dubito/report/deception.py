@@ -21,11 +21,8 @@ from dubito.report.tables import (
     ResultTable,
     Section,
     Tiles,
-    Value,
     cell_text,
-    counts,
     describe_rate,
-    texts,
 )
 from dubito.stats.players import Calibration, calibrations, cluster_sums, is_mistake
 from dubito.stats.rates import Rate, clustered_rate
@@ -224,17 +221,21 @@ class Stories:
             parts.setdefault(many, []).append(one)
         halves = {"first half of the game": False, "second half": True}
         parts |= {title: [one for one in plays if one.late is half] for title, half in halves.items()}
-        columns = [*texts("part"), *counts("plays"), Column("chosen", "voluntary, % of plays", "rate")]
-        columns += [
-            Column("forced", "forced, % of plays", "rate"),
-            Column("called", f"called, % of {lies} that opponents could call", "rate"),
+        forced, called = (
+            [self._rate((one.game, one.lie == "forced") for one in own) for own in parts.values()],
+            [
+                self._rate((one.game, any(so for _, so in one.called)) for one in own if one.lie and one.called)
+                for own in parts.values()
+            ],
+        )
+        columns = [
+            Column("part", "part", "text", [*parts]),
+            Column("plays", "plays", "count", [len(own) for own in parts.values()]),
+            Column("chosen", "voluntary, % of plays", "rate", [*map(self._voluntary_rate, parts.values())]),
+            Column("forced", "forced, % of plays", "rate", forced),
+            Column("called", f"called, % of {lies} that opponents could call", "rate", called),
         ]
-        rows: list[list[Value]] = []
-        for title, own in parts.items():
-            forced = self._rate((one.game, one.lie == "forced") for one in own)
-            called = self._rate((one.game, any(so for _, so in one.called)) for one in own if one.lie and one.called)
-            rows.append([title, len(own), self._voluntary_rate(own), forced, called])
-        return ResultTable(f"{key}-lies-parts", f"Its {lies} by number of cards and half of the game", columns, rows)
+        return ResultTable(f"{key}-lies-parts", f"Its {lies} by number of cards and half of the game", columns)
 
     def _opponents_table(self, player: int, order: Sequence[int], key: str) -> ResultTable:
         """Return a table of the opponents that the player deceives or is deceived by."""
@@ -246,22 +247,25 @@ class Stories:
             for who, so in one.called
         ]
         words = [one for one in self.lies.tracked_responses if one.player == player]
+        theirs = {other: [(game, so) for who, game, so in asked_moves if who == other] for other in order}
+        met, honest = (
+            {
+                other: [(one.game, one.called) for one in words if one.of == other and one.is_lie is lie]
+                for other in order
+            }
+            for lie in (True, False)
+        )
+        others = [other for other in order if theirs[other] or met[other] or honest[other]]
         columns = [
-            Column("other", "against", "player"),
-            Column("asked", f"asked about its {lies}"),
-            Column("called", "called, %", "rate"),
+            Column("other", "against", "player", [self.source.names[other] for other in others]),
+            Column("asked", f"asked about its {lies}", "count", [len(theirs[other]) for other in others]),
+            Column("called", "called, %", "rate", [self._rate(theirs[other]) for other in others]),
+            Column("met", f"{lies} it was asked about", "count", [len(met[other]) for other in others]),
+            Column("hits", "called by it, %", "rate", [self._rate(met[other]) for other in others]),
+            Column("honest", "honest plays", "count", [len(honest[other]) for other in others]),
+            Column("alarms", f"false {call}s, %", "rate", [self._rate(honest[other]) for other in others]),
         ]
-        columns += [Column("met", f"{lies} it was asked about"), Column("hits", "called by it, %", "rate")]
-        columns += [Column("honest", "honest plays"), Column("alarms", f"false {call}s, %", "rate")]
-        rows: list[list[Value]] = []
-        for other in order:
-            theirs = [(game, so) for who, game, so in asked_moves if who == other]
-            met = [(one.game, one.called) for one in words if one.of == other and one.is_lie]
-            honest = [(one.game, one.called) for one in words if one.of == other and not one.is_lie]
-            if theirs or met or honest:
-                rated = (value for cases in (theirs, met, honest) for value in (len(cases), self._rate(cases)))
-                rows.append([self.source.names[other], *rated])
-        return ResultTable(f"{key}-lies-against", f"Its {lies} and theirs, by opponent", columns, rows)
+        return ResultTable(f"{key}-lies-against", f"Its {lies} and theirs, by opponent", columns)
 
     def _moments_table(self, player: int, key: str) -> ResultTable | None:
         """Return links to the player's best lies, its costliest caught lies and its worst mistakes."""
@@ -271,29 +275,26 @@ class Stories:
             f"caught {lie}": self.called_lies(player),
             "mistake": self.mistakes(player),
         }
-        rows: list[list[Value]] = []
-        links: list[str] = []
-        for which, found in moments.items():
-            for one in found[:_MAX_MOMENTS]:
-                link, what, where = self._moment(one)
-                whom = [who for who, _ in one.called] if isinstance(one, TrackedPlay) else [one.of]
-                stated = None if isinstance(one, TrackedPlay) else self._answer(one)[1]
-                names = ", ".join(self.source.label(self.source.names[who]) for who in whom)
-                rows.append([where, which, what, one.pile, names, stated])
-                links.append(link)
-        if not rows:
+        found = [(which, one) for which, each in moments.items() for one in each[:_MAX_MOMENTS]]
+        if not found:
             return None
+        links, what, where = zip(*(self._moment(one) for _, one in found), strict=True)
+        stated = [None if isinstance(one, TrackedPlay) else self._answer(one)[1] for _, one in found]
         columns = [
-            *texts("where"),
-            Column("which", "kind of moment", "text"),
-            *texts("what"),
-            Column("pile", "cards at stake"),
-            Column("whom", "against", "text"),
-            Column("stated", "stated probability", "decimal"),
+            Column("where", "where", "text", where, links),
+            Column("which", "kind of moment", "text", [which for which, _ in found]),
+            Column("what", "what", "text", what),
+            Column("pile", "cards at stake", "count", [one.pile for _, one in found]),
+            Column("whom", "against", "text", [self._name_opponents(one) for _, one in found]),
+            Column("stated", "stated probability", "decimal", stated),
         ]
         title = f"Its best {lies}, costliest caught {lies} and worst mistakes"
         notes = [_MOMENTS_NOTE.format(lies=lies, call=call)]
-        return ResultTable(f"{key}-lies-moments", title, columns, rows, notes, links)
+        return ResultTable(f"{key}-lies-moments", title, columns, notes)
+
+    def _name_opponents(self, one: TrackedPlay | TrackedResponse) -> str:
+        opponents = [who for who, _ in one.called] if isinstance(one, TrackedPlay) else [one.of]
+        return ", ".join(self.source.label(self.source.names[who]) for who in opponents)
 
 
 def _compare(one: Rate, other: Rate, more: str, less: str, neither: str = "") -> str:

@@ -1,12 +1,12 @@
 """The games of a report: selection, pages and list."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.stored import Run
-from dubito.game import FALLBACK_OUTCOME, Habit
+from dubito.game import FALLBACK_OUTCOME
 from dubito.report.highlights import Highlights, opening
 from dubito.report.search import GameFields
 from dubito.report.tables import (
@@ -17,10 +17,7 @@ from dubito.report.tables import (
     Paragraph,
     ResultTable,
     Section,
-    Value,
-    counts,
     kind_title,
-    texts,
 )
 from dubito.show.odds import odds_or_reason
 from dubito.show.opponents import as_sentence
@@ -95,12 +92,18 @@ def _numbers(requested: str, source: Run, every: range) -> list[int]:
 # Total size of all game pages. This keeps a report with models below 30 MB.
 _MAX_PAGES_BYTES: Final = 24_000_000
 
-_COLUMNS: Final = [
-    *texts("game"),
-    *counts("deal", "size"),
-    Column("seats", "players by seat, with results", "text"),
-]
 _COUNTS: Final = ("fallbacks", "caught")  # columns of runs with models that the list can be filtered by
+
+
+@dataclass(frozen=True, slots=True)
+class _Example:
+    """A decision of a model player that its page shows. Lower ranks come first."""
+
+    rank: int
+    where: str
+    decision: Mapping[str, Any]
+    reply: str | None
+    link: str
 
 
 @dataclass
@@ -111,7 +114,7 @@ class ShownGames:
     choice: GameChoice
     games: ReplayedGames
     asked: ModelDecisions
-    examples: dict[str, list[tuple[int, list[Value], str]]] = field(default_factory=dict)  # rank, cells, link
+    examples: dict[str, list[_Example]] = field(default_factory=dict)
     with_pages: list[int] = field(default_factory=list)  # games with a page
     why_not: dict[int, str] = field(default_factory=dict)  # reasons why the other games have no page
     written: int = 0  # characters of the pages so far
@@ -143,7 +146,7 @@ class ShownGames:
                 self.why_not[game] = self.source.strip_folder(str(error))
                 continue
             del story["truths"]
-            names = self._names(game)
+            names = self._names(self._outcome(game))
             self.highlights.scan_game(game, story, [self.source.label(name) for name in names], decisions)
             for decision in decisions:
                 self._example(game, names[decision["seat"]], decision, texts)
@@ -162,9 +165,12 @@ class ShownGames:
             title = page_title(f"Game {game}", labels, story["winners"])
             yield GamePage(f"games/{game}.html", title, about, data)
 
-    def _names(self, game: int) -> list[str]:
+    def _outcome(self, game: int) -> Outcome:
         ((row,),) = self.source.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
-        return [self.source.names[player] for player in self.source.outcome(row).seats]
+        return self.source.outcome(row)
+
+    def _names(self, outcome: Outcome) -> list[str]:
+        return [self.source.names[player] for player in outcome.seats]
 
     def _example(self, game: int, name: str, decision: dict[str, Any], texts: Texts) -> None:
         """Collect a player's example decisions: failures first, then re-asks, then others."""
@@ -172,71 +178,33 @@ class ShownGames:
         rank = 0 if outcome.startswith(FALLBACK_OUTCOME) else 2 if outcome.partition(":")[0] == "model" else 1
         attempts = decision["attempts"]
         reply = texts.read(attempts[-1]["reply"]) if attempts and attempts[-1]["reply"] is not None else None
-        cells: list[Value] = [
-            f"game {game}, turn {decision['turn']}",
-            decision["question"],
-            decision["node"],
-            outcome,
-            describe_answer(decision["answer"]),
-            decision["p_bluff"],
-            len(attempts),
-            None if reply is None else one_line(reply, 300),
-        ]
+        reply = None if reply is None else one_line(reply, 300)
+        where, link = f"game {game}, turn {decision['turn']}", f"games/{game}.html#{decision['link']}"
         examples = self.examples.setdefault(name, [])
-        if sum(other == rank for other, _, _ in examples) < 5:
-            examples.append((rank, cells, f"games/{game}.html#{decision['link']}"))
+        if sum(other.rank == rank for other in examples) < 5:
+            examples.append(_Example(rank, where, decision, reply, link))
 
     def example_tables(self) -> dict[str, ResultTable]:
-        columns = [
-            *texts("where", "question", "node", "outcome", "answer"),
-            Column("p_bluff", "stated probability", "decimal"),
-            *counts("attempts"),
-            Column("reply", "last reply", "text"),
-        ]
+        title = "Sample decisions from the games shown here: failures first, then re-asks"
         return {
-            name: ResultTable(
-                f"bot-{self.source.names.index(name)}-examples",
-                "Sample decisions from the games shown here: failures first, then re-asks",
-                columns,
-                [cells for _, cells, _ in sorted(examples, key=lambda one: one[0])],
-                links=[link for _, _, link in sorted(examples, key=lambda one: one[0])],
-            )
+            name: ResultTable(f"bot-{self.source.names.index(name)}-examples", title, _example_columns(examples))
             for name, examples in self.examples.items()
         }
 
     def list_page(self) -> Page:
         results = self.source.game.results
-        columns = [*_COLUMNS, *(Column(count, count.replace("_", " ")) for count in results.game_counts)]
-        kind = kind_title(self.source.kinds.values())
-        columns[1:1] = [*texts("winner"), Column("winner_kind", kind, "kind")]
-        if self.source.contenders:
-            columns += [*texts("contender"), Column("contender_kind", kind, "kind")]
-        if self.source.models:
-            columns += [Column("decisions", "model decisions"), Column("fallbacks", "fallbacks")]
-            if self._caught is not None:
-                columns.append(Column("caught", f"caught {self._caught.of.replace('_', ' ')} by models"))
-        question_counts, there = self._counts(), set(self.with_pages)
-        keys, fields = [column.key for column in columns], GameFields(self.source)
-        rows, links = [], []
-        for game in self.choice.games:
-            ((row,),) = self.source.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
-            outcome = self.source.outcome(row)
-            cells = self._game_row(game, outcome, question_counts)
-            counted = zip(keys, cells, strict=True)
-            fields.add(game, outcome, {key: value for key, value in counted if key in (*results.game_counts, *_COUNTS)})
-            rows.append(cells)
-            links.append(f"games/{game}.html" if game in there else None)
+        fields, outcomes = GameFields(self.source), {game: self._outcome(game) for game in self.choice.games}
+        columns = self._columns(outcomes)
+        filtered = [column for column in columns if column.key in (*results.game_counts, *_COUNTS)]
+        for place, (game, outcome) in enumerate(outcomes.items()):
+            fields.add(game, outcome, {column.key: column.values[place] for column in filtered})
         notes = [self.choice.why, *_reasons(self.why_not)]
         words = Paragraph(f"Click a game's number to step through it. {fields.hint()}")
-        table = ResultTable("games", "Games", columns, rows, notes, links, max_rows=MAX_GAMES)
+        table = ResultTable("games", "Games", columns, notes, max_rows=MAX_GAMES)
         more = {"filter": "games", "filters": fields.filters(), "fields": fields.data()}
         highlights = self.highlights.table()
         sections = [Section("Highlights", [highlights])] if highlights else []
         return Page("games.html", "Games", [*sections, Section("All games", [words, table])], more)
-
-    @property
-    def _caught(self) -> Habit | None:
-        return next((habit for habit in self.source.game.results.habits if habit.key == "caught"), None)
 
     def _counts(self) -> dict[int, tuple[int, int]]:
         if not self.source.models:
@@ -246,34 +214,67 @@ class ShownGames:
         )
         return {game: (decisions, fallbacks) for game, decisions, fallbacks in rows}
 
-    def _game_row(self, game: int, outcome: Outcome, question_counts: dict[int, tuple[int, int]]) -> list[Value]:
+    def _columns(self, outcomes: Mapping[int, Outcome]) -> list[Column]:
+        source, results = self.source, self.source.game.results
+        kind, planned, shown = kind_title(source.kinds.values()), source.planned, set(self.with_pages)
+        links = [f"games/{game}.html" if game in shown else None for game in outcomes]
+        won = [self._winners(outcome) for outcome in outcomes.values()]
+        kinds = [" and ".join(dict.fromkeys(source.kinds[name] for name in names)) or None for names in won]
+        columns = [
+            Column("game", "game", "text", [f"{game}" for game in outcomes], links),
+            Column("winner", "winner", "text", [" and ".join(names) or None for names in won]),
+            Column("winner_kind", kind, "kind", kinds),
+            Column("deal", "deal", "count", [game // planned.games_per_deal for game in outcomes]),
+            Column("size", "size", "count", [len(outcome.seats) for outcome in outcomes.values()]),
+            Column("seats", "players by seat, with results", "text", [*map(self._list_seats, outcomes.values())]),
+            *(
+                Column(count, count.replace("_", " "), "count", [one.game_counts[at] for one in outcomes.values()])
+                for at, count in enumerate(results.game_counts)
+            ),
+        ]
+        if source.contenders:
+            places = [game % planned.games_per_deal // planned.contender_seats for game in outcomes]
+            contenders = [source.contenders[place] for place in places]
+            columns.append(Column("contender", "contender", "text", contenders))
+            columns.append(Column("contender_kind", kind, "kind", [source.kinds[name] for name in contenders]))
+        if source.models:
+            asked = self._counts()
+            columns.append(
+                Column("decisions", "model decisions", "count", [asked.get(one, (0, 0))[0] for one in outcomes])
+            )
+            columns.append(Column("fallbacks", "fallbacks", "count", [asked.get(one, (0, 0))[1] for one in outcomes]))
+            if caught := next((habit for habit in results.habits if habit.key == "caught"), None):
+                title, at = f"caught {caught.of.replace('_', ' ')} by models", results.counts.index(caught.count)
+                seated = [zip(self._names(one), one.counts, strict=True) for one in outcomes.values()]
+                values = [sum(own[at] for name, own in seats if name in source.models) for seats in seated]
+                columns.append(Column("caught", title, "count", values))
+        return columns
+
+    def _winners(self, outcome: Outcome) -> list[str]:
+        results, names = self.source.game.results, self._names(outcome)
+        return [names[seat] for seat in winners(results, outcome.buckets(results), outcome.counts)]
+
+    def _list_seats(self, outcome: Outcome) -> str:
         results = self.source.game.results
         ended = [results.describe_ending(mark, outcome.capped) for mark in outcome.marks]
-        names = [self.source.names[player] for player in outcome.seats]
-        seats = [f"{self.source.label(name)} ({how})" for name, how in zip(names, ended, strict=True)]
-        deal = game // self.source.planned.games_per_deal
-        won = [names[seat] for seat in winners(results, outcome.buckets(results), outcome.counts)]
-        kinds = " and ".join(dict.fromkeys(self.source.kinds[name] for name in won))
-        line: list[Value] = [
-            f"{game}",
-            " and ".join(won) or None,
-            kinds or None,
-            deal,
-            len(seats),
-            ", ".join(seats),
-            *outcome.game_counts,
-        ]
-        if self.source.contenders:
-            contender = self.source.contenders[
-                game % self.source.planned.games_per_deal // self.source.planned.contender_seats
-            ]
-            line += [contender, self.source.kinds[contender]]
-        if self.source.models:
-            line += question_counts.get(game, (0, 0))
-            if self._caught is not None:
-                seated, at = zip(names, outcome.counts, strict=True), results.counts.index(self._caught.count)
-                line.append(sum(own[at] for name, own in seated if name in self.source.models))
-        return line
+        seated = zip(self._names(outcome), ended, strict=True)
+        return ", ".join(f"{self.source.label(name)} ({how})" for name, how in seated)
+
+
+def _example_columns(examples: Sequence[_Example]) -> list[Column]:
+    shown = sorted(examples, key=lambda one: one.rank)
+    decisions = [one.decision for one in shown]
+    answers = [describe_answer(decision["answer"]) for decision in decisions]
+    return [
+        Column("where", "where", "text", [one.where for one in shown], [one.link for one in shown]),
+        Column("question", "question", "text", [decision["question"] for decision in decisions]),
+        Column("node", "node", "text", [decision["node"] for decision in decisions]),
+        Column("outcome", "outcome", "text", [decision["outcome"] for decision in decisions]),
+        Column("answer", "answer", "text", answers),
+        Column("p_bluff", "stated probability", "decimal", [decision["p_bluff"] for decision in decisions]),
+        Column("attempts", "attempts", "count", [len(decision["attempts"]) for decision in decisions]),
+        Column("reply", "last reply", "text", [one.reply for one in shown]),
+    ]
 
 
 def _reasons(why_not: dict[int, str]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from dubito.errors import one_line
 from dubito.game import STATED
-from dubito.report.tables import ResultTable, texts
+from dubito.report.tables import Column, ResultTable
 from dubito.show.story import count_cards, played_cards
 
 _LONGEST_LIE: Final = "longest run of lies"
@@ -70,9 +70,14 @@ class Highlights:
         """Return the highlights as a table, or None if there are none."""
         if not self._found:
             return None
-        rows = [[kind, one_line(text, 200)] for kind, (_, text, _) in self._found.items()]
         links = [link for _, _, link in self._found.values()]
-        return ResultTable("highlights", "Highlights", texts("highlight", "what happened"), rows, links=links)
+        columns = [
+            Column("highlight", "highlight", "text", [*self._found], links),
+            Column(
+                "what happened", "what happened", "text", [one_line(text, 200) for _, text, _ in self._found.values()]
+            ),
+        ]
+        return ResultTable("highlights", "Highlights", columns)
 
 
 def opening(story: Mapping[str, Any]) -> tuple[int, str]:

@@ -37,9 +37,6 @@ from dubito.report.tables import (
     Preview,
     ResultTable,
     Section,
-    Value,
-    player_columns,
-    texts,
 )
 from dubito.report.verdicts import describe_verdict, describe_winner
 from dubito.stats.players import fallback_share
@@ -97,15 +94,6 @@ def _format_count(count: int) -> str:
 
 def _dollars(pico: int) -> str:
     return dollars(pico) if 0 < pico < PICO // 100 else f"${pico / PICO:,.2f}"
-
-
-_PLAYER_COLUMNS: Final = [
-    *player_columns("player"),
-    *texts("role", "bot", "settings"),
-    Column("source", "SHA-256 of the bot's file", "text"),
-    Column("prompt", "digest of the prompt", "text"),
-    Column("fallback", "SHA-256 of the fallback's file", "text"),
-]
 
 
 def overview(
@@ -219,17 +207,19 @@ def _digests(source: Run) -> list[Block]:
         *((f"version of {key}", f"{value}") for key, value in source.versions.items()),
     ]
     roles = {"field": planned.bots, "contender": planned.contenders}
-    cells: list[list[Value]] = [
-        [
-            player.name,
-            " and ".join(role for role, those in roles.items() if player in those),
-            player.bot,
-            to_yaml(player.settings).strip().removeprefix("{}") or None,
-            *(digest or None for digest in (player.source, player.prompt, player.fallback)),
-        ]
-        for player in planned.players
+    players = planned.players
+    played = [" and ".join(role for role, those in roles.items() if player in those) for player in players]
+    settings = [to_yaml(player.settings).strip().removeprefix("{}") or None for player in players]
+    columns = [
+        Column("player", "player", "player", [player.name for player in players]),
+        Column("role", "role", "text", played),
+        Column("bot", "bot", "text", [player.bot for player in players]),
+        Column("settings", "settings", "text", settings),
+        Column("source", "SHA-256 of the bot's file", "text", [player.source or None for player in players]),
+        Column("prompt", "digest of the prompt", "text", [player.prompt or None for player in players]),
+        Column("fallback", "SHA-256 of the fallback's file", "text", [player.fallback or None for player in players]),
     ]
     return [
         NamedValues(facts, "Digests and versions"),
-        ResultTable("digests", "Players and digests of their files", _PLAYER_COLUMNS, cells),
+        ResultTable("digests", "Players and digests of their files", columns),
     ]

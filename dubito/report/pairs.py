@@ -25,9 +25,7 @@ from dubito.report.tables import (
     Section,
     ShownChoice,
     ShownPosition,
-    Value,
     column_kind,
-    counts,
 )
 from dubito.report.verdicts import describe_winner
 from dubito.show.odds import load_odds
@@ -203,8 +201,8 @@ def compare_pages(
     by_name = {side.name: side for side in sides}
     table = pairs_table(pairs, relation.deals, results)
     paths = ["compare.html" if not place else f"compare-{place + 1}.html" for place in range(len(pairs))]
-    table = replace(table, links=[path if place < _MAX_PAIRS else None for place, path in enumerate(paths)])
-    with_pages = replace(table, rows=table.rows[:_MAX_PAIRS], links=table.links[:_MAX_PAIRS])
+    table = table.with_links([path if place < _MAX_PAIRS else None for place, path in enumerate(paths)])
+    with_pages = table.first_rows(_MAX_PAIRS)
     for place, (path, pair) in enumerate(zip(paths[:_MAX_PAIRS], pairs, strict=False)):
         answer, sure = describe_winner(relation.only(pair.one.name, pair.other.name))
         one, other = by_name[pair.one.name], by_name[pair.other.name]
@@ -245,16 +243,17 @@ def _kinds_table(one: Side, other: Side, splits: Sequence[Split], key: str) -> R
         kinds = (split.kind(split.games[0], results), split.kind(split.games[1], results))
         by_kinds.setdefault(kinds, []).append(split)
     first = results.measures[0]
-    columns = [Column("one", one.label, "text"), Column("other", other.label, "text"), *counts("times")]
-    columns += [
-        Column("one_score", f"{one.label}'s {first.column_title} afterwards", column_kind(first)),
-        Column("other_score", f"{other.label}'s {first.column_title} afterwards", column_kind(first)),
+    found = sorted(by_kinds, key=lambda both: -len(by_kinds[both]))
+    columns = [
+        Column("one", one.label, "text", [kind for kind, _ in found]),
+        Column("other", other.label, "text", [kind for _, kind in found]),
+        Column("times", "times", "count", [len(by_kinds[both]) for both in found]),
     ]
-    rows: list[list[Value]] = []
-    for both, alike in sorted(by_kinds.items(), key=lambda item: -len(item[1])):
-        scores = (sum(split.games[side].score for split in alike) / len(alike) for side in (0, 1))
-        rows.append([*both, len(alike), *scores])
-    return ResultTable(key, "What they did when they first differed", columns, rows)
+    for side, (key_of_side, label) in enumerate((("one", one.label), ("other", other.label))):
+        scores = [sum(split.games[side].score for split in by_kinds[both]) / len(by_kinds[both]) for both in found]
+        title = f"{label}'s {first.column_title} afterwards"
+        columns.append(Column(f"{key_of_side}_score", title, column_kind(first), scores))
+    return ResultTable(key, "What they did when they first differed", columns)
 
 
 def _position(one: Side, other: Side, split: Split, *, odds: bool) -> ShownPosition:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
-from dubito.experiment.lies import LieCounts, LieRate
+from dubito.experiment.lies import LieCounts
 from dubito.experiment.stored import Run, list_contenders
 from dubito.report.run_tables import chance_level_columns, rate_columns
 from dubito.report.tables import (
@@ -14,13 +14,10 @@ from dubito.report.tables import (
     ResultTable,
     ScoreChart,
     ScoreChartRow,
-    Value,
     cell_text,
     column_kind,
-    counts,
     difference_kind,
     measure_unit,
-    player_columns,
     points,
 )
 from dubito.stats.ranking import ContenderRow, RankingRow, contender_ranking
@@ -105,50 +102,39 @@ class RunPlayers:
         """Return the table of all players. Lies are counted in all of a player's seats."""
         source, results = self.source, self.source.game.results
         rows = [*self.compared, *self.opponents]
-        rates = [
-            replace(rate, only_in_files=not any(row.rates[rate.key].value for row in rows))
-            for rate in rate_columns(results)
-        ]
-        shares = [Column(one.key, one.title, one.kind, only_in_files=True) for one in chance_level_columns(results)]
-        columns = [*player_columns("player"), Column("role", "role", "text", only_in_files=True)]
-        columns += [*counts("rank", "games"), *rates, *shares, *self._more_columns(lies)]
+        names = [_player_name(row) for row in rows]
         relation, seats = source.relation, source.planned.contender_seats
         compared = relation.names if relation.paired else source.contenders
-        cells: list[list[Value]] = []
-        headings: list[str] = []
-        for row in rows:
-            name = _player_name(row)
-            games = row.deals * seats if isinstance(row, ContenderRow) else row.games
-            role = "contender" if name in compared else "opponent" if compared else "player"
-            measured = [row.rates[rate.key] for rate in rates]
-            chances = [row.equal_share.get(key) for key in results.headline]
-            cells.append([name, role, relation.rank(name), games, *measured, *chances, *self._more_cells(name, lies)])
-            headings.append("Opponents, in all their seats" if isinstance(row, RankingRow) else _CONTENDERS)
-        links = [f"bots/{source.names.index(str(row[0]))}.html" for row in cells]
-        return ResultTable(
-            "players", "Players", columns, cells, [_NOTES], links, headings=headings if relation.paired else ()
-        )
+        roles = ["contender" if name in compared else "opponent" if compared else "player" for name in names]
+        games = [row.deals * seats if isinstance(row, ContenderRow) else row.games for row in rows]
+        links = [f"bots/{source.names.index(name)}.html" for name in names]
+        columns = [
+            Column("player", "player", "player", names, links),
+            Column("role", "role", "text", roles, only_in_files=True),
+            Column("rank", "rank", "count", [relation.rank(name) for name in names]),
+            Column("games", "games", "count", games),
+            *(
+                replace(rate, only_in_files=not any(row.rates[rate.key].value for row in rows))
+                for rate in rate_columns(results, rows)
+            ),
+            *(replace(share, only_in_files=True) for share in chance_level_columns(results, rows)),
+            *self._more_columns(names, lies),
+        ]
+        headings = ["Opponents, in all their seats" if isinstance(row, RankingRow) else _CONTENDERS for row in rows]
+        return ResultTable("players", "Players", columns, [_NOTES], headings=headings if relation.paired else ())
 
-    def _more_columns(self, lies: LieCounts | None) -> Iterator[Column]:
-        results = self.source.game.results
+    def _more_columns(self, names: Sequence[str], lies: LieCounts | None) -> Iterator[Column]:
+        results, players = self.source.game.results, [self.source.names.index(name) for name in names]
         if lies is not None:
             name = results.habit(results.lies).name
-            yield Column("chosen", f"voluntary {name} %", "rate")
+            yield Column("chosen", f"voluntary {name} %", "rate", [lies.share(one, "chosen") for one in players])
             if self.source.game.has_lie_marks:
-                yield Column("hits", f"{name} it catches %", "rate")
+                yield Column("hits", f"{name} it catches %", "rate", [lies.share(one, "hits") for one in players])
         if self.source.models:
-            yield Column("tokens", "tokens")
-            yield Column("cost", "cost", "dollars")
-
-    def _more_cells(self, name: str, lies: LieCounts | None) -> Iterator[Value]:
-        if lies is not None:
-            player = self.source.names.index(name)
-            shown: list[LieRate] = ["chosen", "hits"] if self.source.game.has_lie_marks else ["chosen"]
-            yield from (lies.share(player, rate) for rate in shown)
-        if self.source.models:
-            log = self.source.models.get(name)
-            yield None if log is None else log.tokens["input"] + log.tokens["output"]
-            yield None if log is None else log.picodollars
+            logs = [self.source.models.get(name) for name in names]
+            tokens = [None if log is None else log.tokens["input"] + log.tokens["output"] for log in logs]
+            yield Column("tokens", "tokens", "count", tokens)
+            yield Column("cost", "cost", "dollars", [None if log is None else log.picodollars for log in logs])
 
 
 _COMPARED_WITH_FIRST: Final[Mapping[str, str]] = {

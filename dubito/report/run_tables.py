@@ -21,10 +21,7 @@ from dubito.report.tables import (
     Value,
     cell_text,
     column_kind,
-    counts,
     difference_kind,
-    player_columns,
-    texts,
 )
 from dubito.stats.players import Calibration, FallbackBounds, fallback_share
 from dubito.stats.ranking import (
@@ -70,25 +67,31 @@ _TIES_NOTE: Final = (
 )
 
 
-def rate_columns(results: Results) -> list[Column]:
-    return [Column(measure.key, measure.column_title, column_kind(measure)) for measure in results.measures]
+def measure_column(measure: Measure, values: Sequence[Value]) -> Column:
+    return Column(measure.key, measure.column_title, column_kind(measure), values)
 
 
-def chance_level_columns(results: Results) -> list[Column]:
-    measures = [results.measure(key) for key in results.headline]
-    return [Column(f"equal_share_{one.key}", f"chance level: {one.column_title}", column_kind(one)) for one in measures]
+def rate_columns(results: Results, rows: Sequence[RankingRow | ContenderRow]) -> list[Column]:
+    return [measure_column(one, [row.rates[one.key] for row in rows]) for one in results.measures]
 
 
-def _bounds_columns(results: Results) -> list[Column]:
+def chance_level_columns(results: Results, rows: Sequence[RankingRow | SizeRow | ContenderRow]) -> list[Column]:
     columns = [
-        Column("touched", f"games with {name_failures(results)}", detail=True),
-        Column("touched_share", f"games with {name_failures(results)} %", "rate"),
+        measure_column(results.measure(key), [row.equal_share.get(key) for row in rows]) for key in results.headline
     ]
-    for key in results.headline:
-        measure = results.measure(key)
-        columns += [
-            Column(f"{end}_{key}", f"{measure.column_title}, {end}", column_kind(measure)) for end in ("worst", "best")
-        ]
+    return [replace(one, key=f"equal_share_{one.key}", title=f"chance level: {one.title}") for one in columns]
+
+
+def _bounds_columns(results: Results, bounds: Sequence[FallbackBounds]) -> list[Column]:
+    title = f"games with {name_failures(results)}"
+    columns = [
+        Column("touched", title, "count", [one.touched for one in bounds], detail=True),
+        Column("touched_share", f"{title} %", "rate", [one.share for one in bounds]),
+    ]
+    for measure in map(results.measure, results.headline):
+        for place, end in enumerate(("worst", "best")):
+            column = measure_column(measure, [one.rates[measure.key][place] for one in bounds])
+            columns.append(replace(column, key=f"{end}_{measure.key}", title=f"{measure.column_title}, {end}"))
     return columns
 
 
@@ -118,19 +121,16 @@ def opponents_table(
 def _players_table(
     key: str, title: str, rows: Sequence[RankingRow], results: Results, notes: Sequence[str], relation: Relation | None
 ) -> ResultTable:
-    rates = rate_columns(results)
-    shares = {rate.key for rate in rates}
-    keys = {bucket: f"{bucket}_games" if bucket in shares else bucket for bucket in results.scoreboard}
-    board = [Column(key, bucket.replace("_", " ")) for bucket, key in keys.items()]
-    rank = counts("rank") if relation else []
-    columns = [*player_columns("bot"), *rank, *board, *counts("games"), *rates, *chance_level_columns(results)]
-    cells: list[list[Value]] = []
-    for row in rows:
-        ended = [row.buckets[bucket] for bucket in keys]
-        measured = (row.rates[rate.key] for rate in rates)
-        ranked = [relation.rank(row.name)] if relation else []
-        cells.append([row.name, *ranked, *ended, row.games, *measured, *_equal_shares(row, results)])
-    return ResultTable(key, title, columns, cells, notes)
+    measured = {measure.key for measure in results.measures}
+    columns = [Column("bot", "bot", "player", [row.name for row in rows])]
+    if relation:
+        columns.append(Column("rank", "rank", "count", [relation.rank(row.name) for row in rows]))
+    for bucket in results.scoreboard:
+        bucket_key = f"{bucket}_games" if bucket in measured else bucket
+        columns.append(Column(bucket_key, bucket.replace("_", " "), "count", [row.buckets[bucket] for row in rows]))
+    columns.append(Column("games", "games", "count", [row.games for row in rows]))
+    columns += [*rate_columns(results, rows), *chance_level_columns(results, rows)]
+    return ResultTable(key, title, columns, notes)
 
 
 def _notes_on_seats(twice: bool) -> list[str]:
@@ -154,10 +154,6 @@ def contenders_among_opponents(relation: Relation, opponents: Sequence[str]) -> 
     )
 
 
-def _equal_shares(row: RankingRow | SizeRow | ContenderRow, results: Results) -> list[float | None]:
-    return [row.equal_share.get(key) for key in results.headline]
-
-
 def bot_errors(rows: Sequence[RankingRow]) -> list[Paragraph]:
     """Return a warning for each bot with fallback turns or forfeits."""
     played = [
@@ -176,25 +172,23 @@ def bot_errors(rows: Sequence[RankingRow]) -> list[Paragraph]:
 
 def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Results) -> list[ResultTable | Paragraph]:
     """Return tables of the contenders, their pairs and their fallbacks, and any warnings."""
-    rows, rates = contender_ranking(tally, contenders, results), rate_columns(results)
+    rows = contender_ranking(tally, contenders, results)
     if not rows:
         return []
     pairs = contender_pairs(tally, contenders, results)
     relation = relate_contenders(tally, contenders, results, pairs)
-    columns, rank_column = [*player_columns("contender"), *counts("deals")], counts("rank") if relation else []
-    ranked = [columns[0], *rank_column, columns[1]]  # a single contender has no rank
-    shares = [replace(share, detail=True) for share in chance_level_columns(results)] if rows[0].equal_share else []
-    cells: list[list[Value]] = []
-    for row in rows:
-        rank = [relation.rank(row.contender.name)] if relation else []
-        shared = _equal_shares(row, results) if shares else []
-        cells.append([row.contender.name, *rank, row.deals, *(row.rates[column.key] for column in rates), *shared])
+    columns = [Column("contender", "contender", "player", [row.contender.name for row in rows])]
+    if relation:  # a single contender has no rank
+        columns.append(Column("rank", "rank", "count", [relation.rank(row.contender.name) for row in rows]))
+    columns.append(Column("deals", "deals", "count", [row.deals for row in rows]))
+    columns += [replace(one, detail=one.key not in results.headline) for one in rate_columns(results, rows)]
+    if rows[0].equal_share:
+        columns += [replace(share, detail=True) for share in chance_level_columns(results, rows)]
     seat = "the same seat" if contenders[0].seats == 1 else "both seats"
     title = f"Contenders, in {seat} of the same deals"
     title += f"; {_FIXED}" if any(one.within is not None for one in contenders) else ""
-    shown_rates = [column if column.key in results.headline else replace(column, detail=True) for column in rates]
     blocks: list[ResultTable | Paragraph] = [
-        ResultTable("contenders", title, [*ranked, *shown_rates, *shares], cells, [_RANK_NOTE] if relation else [])
+        ResultTable("contenders", title, columns, [_RANK_NOTE] if relation else [])
     ]
     if pairs:
         blocks.append(pairs_table(pairs, rows[0].deals, results))
@@ -211,9 +205,12 @@ def contender_notes(
     if relation and (warnings := list_cautions(relation)):
         yield Paragraph(" ".join(warnings))
     if any(row.bounds.touched for row in rows):
-        columns = [*player_columns("contender"), *counts("deals"), *_bounds_columns(results)]
-        cells: list[list[Value]] = [[row.contender.name, row.deals, *_bounds(row.bounds)] for row in rows]
-        yield ResultTable("contenders-bounds", f"Fallbacks of contenders: {_extreme_case(results)}", columns, cells)
+        columns = [
+            Column("contender", "contender", "player", [row.contender.name for row in rows]),
+            Column("deals", "deals", "count", [row.deals for row in rows]),
+            *_bounds_columns(results, [row.bounds for row in rows]),
+        ]
+        yield ResultTable("contenders-bounds", f"Fallbacks of contenders: {_extreme_case(results)}", columns)
     if two := find_unequal_fallbacks(rows):
         most, least = ((cell_text(row.bounds.share, "rate"), one_line(row.contender.name)) for row in two)
         text = (
@@ -227,17 +224,20 @@ def arm_tables(arms: Sequence[Arm], results: Results) -> list[ResultTable | Para
     """Return a table of the contenders' prompts, what each prompt adds, and the share of voluntary lies."""
     if not arms:
         return []
-    columns = [*player_columns("contender"), Column("prompt", "prompt", "text"), Column("title", "description", "text")]
-    cells: list[list[Value]] = [[arm.name, arm.prompt, arm.title] for arm in arms]
+    columns = [
+        Column("contender", "contender", "player", [arm.name for arm in arms]),
+        Column("prompt", "prompt", "text", [arm.prompt for arm in arms]),
+        Column("title", "description", "text", [arm.title for arm in arms]),
+    ]
     title = "Prompt of each contender"
     if any(arm.chosen for arm in arms):
-        habit = results.habit(results.lies)
-        columns += [*counts("plays"), Column("chosen", f"voluntary {habit.name}, % of plays", "rate")]
-        cells = [[*row, arm.plays, arm.chosen] for row, arm in zip(cells, arms, strict=True)]
-        title += f"; voluntary {habit.name} in all seats, with 95 % confidence intervals"
+        name = results.habit(results.lies).name
+        columns.append(Column("plays", "plays", "count", [arm.plays for arm in arms]))
+        columns.append(Column("chosen", f"voluntary {name}, % of plays", "rate", [arm.chosen for arm in arms]))
+        title += f"; voluntary {name} in all seats, with 95 % confidence intervals"
     additions = {arm.prompt: arm.paragraph for arm in arms if arm.paragraph}
     texts_added = [Paragraph(f"{one_line(name)} adds: {one_line(text, 500)}") for name, text in additions.items()]
-    return [ResultTable("arms", title, columns, cells), *texts_added]
+    return [ResultTable("arms", title, columns), *texts_added]
 
 
 def list_cautions(relation: Relation) -> list[str]:
@@ -255,32 +255,27 @@ def _counted(n: int, noun: str) -> str:
 
 
 def pairs_table(pairs: Sequence[PairRow], deals: int, results: Results) -> ResultTable:
-    columns = player_columns("contender", "against")
+    columns = [
+        Column("contender", "contender", "player", [pair.one.name for pair in pairs]),
+        Column("against", "against", "player", [pair.other.name for pair in pairs]),
+    ]
     compared = [one for pair in pairs for one in pair.differences.values()]
-    has_fallbacks = any(one.has_fallbacks for one in compared)
-    for key in results.headline:
-        measure = results.measure(key)
-        columns += [Column(key, measure.title, difference_kind(measure))]
-        columns += [Column(f"{key}_apart", f"{measure.title} significant", "text")]
-        if has_fallbacks:
-            columns += [
-                Column(f"{key}_{end}", f"{measure.title}, {end}", difference_kind(measure), detail=True)
-                for end in ("worst", "best")
-            ]
-    cells: list[list[Value]] = []
     stopped = any(one.interval == "anytime" for one in compared)
-    for pair in pairs:
-        row: list[Value] = [pair.one.name, pair.other.name]
-        for one in (pair.differences[key] for key in results.headline):
-            row += [one.difference, describe_significance(one)]
-            row += [one.worst, one.best] if has_fallbacks else []
-        cells.append(row)
+    has_fallbacks = any(one.has_fallbacks for one in compared)
+    for measure in map(results.measure, results.headline):
+        key, title, kind = measure.key, measure.title, difference_kind(measure)
+        both = [pair.differences[key] for pair in pairs]
+        columns.append(Column(key, title, kind, [one.difference for one in both]))
+        columns.append(Column(f"{key}_apart", f"{title} significant", "text", [*map(describe_significance, both)]))
+        if has_fallbacks:
+            columns.append(Column(f"{key}_worst", f"{title}, worst", kind, [one.worst for one in both], detail=True))
+            columns.append(Column(f"{key}_best", f"{title}, best", kind, [one.best for one in both], detail=True))
     unit = " in points" if any(column.kind == "points" for column in columns) else ""
     title = f"Pairs: differences{unit} on {deals:,} common deals; {_ANYTIME if stopped else _FIXED}"
     notes = [_HOLM_NOTE.format(len(pairs))] if len(pairs) > 1 else []
     overlap = any(one.limits_overlap for one in compared)
     notes += [_FALLBACK_NOTE.format(name_failures(results))] if overlap else []
-    return ResultTable("pairs", title, columns, cells, [_STOP_NOTE, *notes] if stopped else notes)
+    return ResultTable("pairs", title, columns, [_STOP_NOTE, *notes] if stopped else notes)
 
 
 def describe_significance(pair: ComparedPair) -> str:
@@ -298,10 +293,6 @@ def describe_significance(pair: ComparedPair) -> str:
     return "cannot be estimated" if pair.more_games is None else f"about {pair.more_games:,} more games"
 
 
-def _bounds(bounds: FallbackBounds) -> list[Value]:
-    return [bounds.touched, bounds.share, *(end for ends in bounds.rates.values() for end in ends)]
-
-
 def bounds_table(
     rows: Sequence[RankingRow], contenders: Sequence[str], games: int, results: Results
 ) -> ResultTable | None:
@@ -309,64 +300,57 @@ def bounds_table(
 
     Contenders that played all their `games` as contenders are omitted, since they have their own table.
     """
-    cells = [
-        [row.name, row.games, *_bounds(row.bounds)]
-        for row in rows
-        if row.bounds.touched and not (row.name in contenders and row.games == games)
+    rows = [row for row in rows if row.bounds.touched and not (row.name in contenders and row.games == games)]
+    columns = [
+        Column("bot", "player", "player", [row.name for row in rows]),
+        Column("games", "games", "count", [row.games for row in rows]),
+        *_bounds_columns(results, [row.bounds for row in rows]),
     ]
-    columns = [Column("bot", "player", "player"), *counts("games"), *_bounds_columns(results)]
-    return ResultTable("bounds", f"Fallbacks in all seats: {_extreme_case(results)}", columns, cells) if cells else None
+    return ResultTable("bounds", f"Fallbacks in all seats: {_extreme_case(results)}", columns) if rows else None
 
 
 def sizes_table(
     rows: Sequence[SizeRow], rate: Callable[[SizeRow, str], Value], results: Results, notes: Sequence[str] = ()
 ) -> ResultTable:
     """Return a table of each player's values at each table size. `rate` returns a measure's value."""
-    rates, shares = rate_columns(results), chance_level_columns(results)
-    columns = [*player_columns("bot"), *counts("size", "games"), *rates, *shares]
-    cells: list[list[Value]] = [
-        [row.name, row.size, row.games, *(rate(row, column.key) for column in rates), *_equal_shares(row, results)]
-        for row in rows
-        if row.games
+    rows = [row for row in rows if row.games]
+    columns = [
+        Column("bot", "bot", "player", [row.name for row in rows]),
+        Column("size", "size", "count", [row.size for row in rows]),
+        Column("games", "games", "count", [row.games for row in rows]),
+        *(measure_column(one, [rate(row, one.key) for row in rows]) for one in results.measures),
+        *chance_level_columns(results, rows),
     ]
-    return ResultTable("by-table-size", "All bots by table size", columns, cells, notes)
+    return ResultTable("by-table-size", "All bots by table size", columns, notes)
 
 
 def calibration_table(stated: Sequence[Calibration], of: str = "") -> ResultTable:
     """Return a table that rates the stated probabilities. `of` names the event."""
     columns = [
-        Column("player", "model player", "player"),
-        Column("statements", "stated"),
-        Column("brier", "Brier score", "decimal"),
-        Column("base_brier", "Brier score of the base rate", "decimal"),
-        Column("base_rate", "dishonest %", "rate"),
-        Column("nulls", "null"),
-        *counts("impossible"),
-    ]
-    cells: list[list[Value]] = [
-        [one.name, one.statements, one.brier, one.base_brier, one.base_rate, one.nulls, one.impossible]
-        for one in stated
+        Column("player", "model player", "player", [one.name for one in stated]),
+        Column("statements", "stated", "count", [one.statements for one in stated]),
+        Column("brier", "Brier score", "decimal", [one.brier for one in stated]),
+        Column("base_brier", "Brier score of the base rate", "decimal", [one.base_brier for one in stated]),
+        Column("base_rate", "dishonest %", "rate", [one.base_rate for one in stated]),
+        Column("nulls", "null", "count", [one.nulls for one in stated]),
+        Column("impossible", "impossible", "count", [one.impossible for one in stated]),
     ]
     title = f"Stated probability{of and f' {of}'} vs. the truth"
-    return ResultTable("calibration", title, columns, cells)
+    return ResultTable("calibration", title, columns)
 
 
 def calibration_bins(stated: Sequence[Calibration], key: str) -> ResultTable | None:
     """Return the calibration by tenths of the stated probability, or None if there are no statements."""
+    bins = [(one.name, at) for one in stated for at in one.bins]
     columns = [
-        Column("player", "model player", "player"),
-        Column("from", "stated %", "text"),
-        Column("statements", "times"),
-        Column("mean", "mean stated %", "rate"),
-        Column("dishonest", "dishonest %", "rate"),
-    ]
-    cells: list[list[Value]] = [
-        [one.name, f"{100 * at.low:.0f} to {100 * at.low + 10:.0f}", at.statements, at.mean, at.dishonest]
-        for one in stated
-        for at in one.bins
+        Column("player", "model player", "player", [name for name, _ in bins]),
+        Column("from", "stated %", "text", [f"{100 * at.low:.0f} to {100 * at.low + 10:.0f}" for _, at in bins]),
+        Column("statements", "times", "count", [at.statements for _, at in bins]),
+        Column("mean", "mean stated %", "rate", [at.mean for _, at in bins]),
+        Column("dishonest", "dishonest %", "rate", [at.dishonest for _, at in bins]),
     ]
     title = "By stated probability. For a well-calibrated player, the last two columns are equal."
-    return ResultTable(key, title, columns, cells) if cells else None
+    return ResultTable(key, title, columns) if bins else None
 
 
 def turns_per_game(tally: Tally, results: Results) -> str:
@@ -422,29 +406,32 @@ def _best_first(whole: Duels, names: Sequence[str]) -> list[int]:
 
 
 def _matrix(whole: Duels, names: Sequence[str], order: Sequence[int], label: Callable[[str], str]) -> ResultTable:
-    columns, kind = [Column("first", "first ↓ second →", "player")], column_kind(whole.measure)
-    columns += [Column(f"against_{names[other]}", label(names[other]), kind) for other in order]
-    columns += [Column("as_first", "as first", kind), Column("as_second", "as second", kind)]
-    columns += [Column("total", "total", kind), *counts("games")]
-    rows: list[list[Value]] = []
-    for player in order:
-        against = [whole.rate(player, other, 0) if whole.games(player, other, 0) else None for other in order]
-        totals = [whole.rate(player, ANYBODY, seat) for seat in (0, 1, BOTH)]
-        rows.append([names[player], *against, *totals, whole.games(player)])
+    kind, players = column_kind(whole.measure), [names[player] for player in order]
+    columns = [Column("first", "first ↓ second →", "player", players)]
+    for other in order:
+        rates = [whole.rate(player, other, 0) if whole.games(player, other, 0) else None for player in order]
+        columns.append(Column(f"against_{names[other]}", label(names[other]), kind, rates))
+    columns += [
+        Column("as_first", "as first", kind, [whole.rate(player, seat=0) for player in order]),
+        Column("as_second", "as second", kind, [whole.rate(player, seat=1) for player in order]),
+        Column("total", "total", kind, [whole.rate(player) for player in order]),
+        Column("games", "games", "count", [whole.games(player) for player in order]),
+    ]
     title = f"{_first_player_title(whole.measure)}, by second player"
-    return ResultTable("first-second", title, columns, rows, ["95 % confidence intervals, clustered by deal."])
+    return ResultTable("first-second", title, columns, ["95 % confidence intervals, clustered by deal."])
 
 
 def _duel_pairs(whole: Duels, names: Sequence[str], order: Sequence[int]) -> ResultTable:
     title, kind = whole.measure.column_title, column_kind(whole.measure)
-    columns = [*player_columns("bot"), Column("rate", title, kind), Column("other", "against", "player")]
-    columns += [Column("other_rate", f"opponent's {title}", kind), *counts("games")]
-    rows: list[list[Value]] = [
-        [names[one], whole.rate(one, two), names[two], whole.rate(two, one), whole.games(one, two)]
-        for one, two in combinations(order, 2)
-        if whole.games(one, two)
+    pairs = [(one, two) for one, two in combinations(order, 2) if whole.games(one, two)]
+    columns = [
+        Column("bot", "bot", "player", [names[one] for one, _ in pairs]),
+        Column("rate", title, kind, [whole.rate(one, two) for one, two in pairs]),
+        Column("other", "against", "player", [names[two] for _, two in pairs]),
+        Column("other_rate", f"opponent's {title}", kind, [whole.rate(two, one) for one, two in pairs]),
+        Column("games", "games", "count", [whole.games(one, two) for one, two in pairs]),
     ]
-    return ResultTable("duels", "Pairs, both seats combined", columns, rows)
+    return ResultTable("duels", "Pairs, both seats combined", columns)
 
 
 def _advantage(whole: Duels) -> str:
@@ -473,54 +460,52 @@ def models_table(models: Mapping[str, PlayerLog], names: Sequence[str]) -> Resul
 
     `names` lists all players.
     """
+    links = [f"bots/{names.index(name)}.html" for name in models]
+    columns = model_columns(models, [*models])
+    return ResultTable("models", "Model players", columns, _model_notes(models)).with_links(links)
+
+
+def model_columns(models: Mapping[str, PlayerLog], shown: Sequence[str]) -> list[Column]:
+    """Return the columns of the table of model players, with rows for the `shown` ones."""
+    logs = [models[name] for name in shown]
     causes = sorted({outcome for log in models.values() for outcome in log.outcomes if ":" in outcome})
+    fallbacks = [fallback_share(log.outcomes) if log.decisions else None for log in logs]
     columns = [
-        Column("player", "model player", "player"),
-        *counts("decisions"),
-        Column("fallback", "fallback %", "rate"),
-        *(Column(cause, f"{cause} %", "rate") for cause in causes),
-        Column("reasks", "re-asks"),
-        Column("calls", "calls"),
-        Column("cached", "cache %", "rate"),
+        Column("player", "model player", "player", shown),
+        Column("decisions", "decisions", "count", [log.decisions for log in logs]),
+        Column("fallback", "fallback %", "rate", fallbacks),
         *(
-            Column(f"tokens_{kind}", title, detail=title in _DETAIL_TITLES)
+            Column(cause, f"{cause} %", "rate", [_share(log.outcomes.get(cause, 0), log.decisions) for log in logs])
+            for cause in causes
+        ),
+        Column("reasks", "re-asks", "count", [log.reasks for log in logs]),
+        Column("calls", "calls", "count", [log.calls for log in logs]),
+        Column("cached", "cache %", "rate", [_share(log.cached, log.attempts) for log in logs]),
+        *(
+            Column(f"tokens_{kind}", title, "count", [log.tokens[kind] for log in logs], detail=title in _DETAIL_TITLES)
             for kind, title in zip(TOKENS, _TOKENS, strict=True)
         ),
-        Column("cost", "cost", "dollars"),
-        Column("billed", "billed", "dollars"),
-        Column("assumed", "assumed", "dollars"),
-        Column("cost_a_game", "cost per game", "dollars"),
-        Column("saved", "saved by the provider's cache", "dollars"),
+        Column("cost", "cost", "dollars", [log.picodollars for log in logs]),
+        Column("billed", "billed", "dollars", [log.billed for log in logs]),
+        Column("assumed", "assumed", "dollars", [_if_priced(log, log.likely) for log in logs]),
+        Column("cost_a_game", "cost per game", "dollars", [_cost_per_game(log) for log in logs]),
+        Column("saved", "saved by the provider's cache", "dollars", [_if_priced(log, log.saved) for log in logs]),
     ]
-    others = any(log.has_other_names for log in models.values())
-    columns += [Column("ids", "answered by", "text", detail=True)] if others else []
-    rows = [
-        [name, *_model_cells(log, causes), *([", ".join(log.ids) or None] if others else [])]
-        for name, log in models.items()
-    ]
-    links = [f"bots/{names.index(name)}.html" for name in models]
-    return ResultTable("models", "Model players", columns, rows, _model_notes(models), links)
+    if any(log.has_other_names for log in models.values()):
+        columns.append(Column("ids", "answered by", "text", [", ".join(log.ids) or None for log in logs], detail=True))
+    return columns
 
 
-def _model_cells(log: PlayerLog, causes: Sequence[str]) -> list[Value]:
-    def share(count: int, of: int) -> float | None:
-        return count / of if of else None
+def _share(count: int, of: int) -> float | None:
+    return count / of if of else None
 
-    priced = log.picodollars is not None
-    return [
-        log.decisions,
-        fallback_share(log.outcomes) if log.decisions else None,
-        *(share(log.outcomes.get(cause, 0), log.decisions) for cause in causes),
-        log.reasks,
-        log.calls,
-        share(log.cached, log.attempts),
-        *(log.tokens[kind] for kind in TOKENS),
-        log.picodollars,
-        log.billed,
-        log.likely if priced else None,
-        log.picodollars // log.games if log.picodollars is not None and log.games else None,
-        log.saved if priced else None,
-    ]
+
+def _if_priced(log: PlayerLog, amount: int) -> int | None:
+    return None if log.picodollars is None else amount
+
+
+def _cost_per_game(log: PlayerLog) -> int | None:
+    return log.picodollars // log.games if log.picodollars is not None and log.games else None
 
 
 def _model_notes(models: Mapping[str, PlayerLog]) -> list[str]:
@@ -557,15 +542,22 @@ def decisions_table(source: Run, name: str, key: str) -> ResultTable:
     """Return a table of the outcomes of a player's decisions, by node."""
     rows = source.db.read(f"SELECT d.node, d.outcome, sum(d.answer = 1), count(*) {OF_PLAYER} GROUP BY 1, 2", (name,))
     outcomes = sorted({outcome for _, outcome, _, _ in rows}, key=lambda outcome: (":" in outcome, outcome))
-    columns = [*texts("question", "node"), *counts("decisions"), Column("yes", "yes %", "rate"), *counts(*outcomes)]
-    cells: list[list[Value]] = []
-    for node in sorted({row[0] for row in rows}):
-        ended = {outcome: count for at, outcome, _, count in rows if at == node}
-        total, yes = sum(ended.values()), sum(row[2] for row in rows if row[0] == node)
-        share = yes / total if isinstance(source.game.node(node).answer, Bool) else None
-        question = source.game.words.short_question(node)
-        cells.append([question, node, total, share, *(ended.get(outcome, 0) for outcome in outcomes)])
-    return ResultTable(f"{key}-decisions", "Decisions by node and outcome", columns, cells)
+    nodes = sorted({node for node, *_ in rows})
+    ended = {node: {outcome: count for at, outcome, _, count in rows if at == node} for node in nodes}
+    totals = {node: sum(ended[node].values()) for node in nodes}
+    yes = {
+        node: sum(row[2] for row in rows if row[0] == node) / totals[node]
+        for node in nodes
+        if isinstance(source.game.node(node).answer, Bool)
+    }
+    columns = [
+        Column("question", "question", "text", [source.game.words.short_question(node) for node in nodes]),
+        Column("node", "node", "text", nodes),
+        Column("decisions", "decisions", "count", [totals[node] for node in nodes]),
+        Column("yes", "yes %", "rate", [yes.get(node) for node in nodes]),
+        *(Column(outcome, outcome, "count", [ended[node].get(outcome, 0) for node in nodes]) for outcome in outcomes),
+    ]
+    return ResultTable(f"{key}-decisions", "Decisions by node and outcome", columns)
 
 
 def attempts_table(source: Run, name: str, key: str) -> ResultTable:
@@ -574,9 +566,13 @@ def attempts_table(source: Run, name: str, key: str) -> ResultTable:
         f"SELECT a.origin, coalesce(a.cause, 'reply'), sum(a.attempt > 0), count(*) {_OF} GROUP BY 1, 2 ORDER BY 1, 2",
         (name,),
     )
-    columns = [*texts("origin"), Column("ended", "ended with", "text")]
-    columns += [Column("reasks", "re-asks"), *counts("attempts")]
-    return ResultTable(f"{key}-attempts", "Attempts by origin and result", columns, [list(row) for row in rows])
+    columns = [
+        Column("origin", "origin", "text", [origin for origin, _, _, _ in rows]),
+        Column("ended", "ended with", "text", [cause for _, cause, _, _ in rows]),
+        Column("reasks", "re-asks", "count", [reasks for _, _, reasks, _ in rows]),
+        Column("attempts", "attempts", "count", [attempts for _, _, _, attempts in rows]),
+    ]
+    return ResultTable(f"{key}-attempts", "Attempts by origin and result", columns)
 
 
 def use_table(source: Run, name: str, key: str) -> ResultTable:
@@ -585,19 +581,17 @@ def use_table(source: Run, name: str, key: str) -> ResultTable:
     received = "SELECT seconds FROM tries WHERE player = ? AND state = 'received' AND seconds IS NOT NULL"
     tokens = read(f"SELECT a.input, a.output {_OF} AND a.input IS NOT NULL AND a.output IS NOT NULL", (name,))
     priced = "SELECT coalesce(likely, picodollars) FROM tries WHERE player = ? AND picodollars IS NOT NULL"
-    measured = [
-        (Column("seconds", "seconds until the reply", "seconds"), [row[0] for row in read(received, (name,))]),
-        (Column("input", "tokens in"), [row[0] for row in tokens]),
-        (Column("output", "tokens out"), [row[1] for row in tokens]),
-        (Column("cost", "cost, $", "price"), [row[0] / PICO for row in read(priced, (name,))]),
+    seconds, costs = read(received, (name,)), read(priced, (name,))
+    columns = [
+        Column("which", "calls", "text", ["median", "90th percentile", "maximum"]),
+        Column("seconds", "seconds until the reply", "seconds", _quantiles([row[0] for row in seconds])),
+        Column("input", "tokens in", "count", _quantiles([row[0] for row in tokens])),
+        Column("output", "tokens out", "count", _quantiles([row[1] for row in tokens])),
+        Column("cost", "cost, $", "price", _quantiles([row[0] / PICO for row in costs])),
     ]
-    columns = [Column("which", "calls", "text"), *(column for column, _ in measured)]
-    cells: list[list[Value]] = [
-        [which, *(_quantile(share, values) for _, values in measured)]
-        for which, share in (("median", 0.5), ("90th percentile", 0.9), ("maximum", 1.0))
-    ]
-    return ResultTable(f"{key}-use", "Time, tokens and cost per call", columns, cells)
+    return ResultTable(f"{key}-use", "Time, tokens and cost per call", columns)
 
 
-def _quantile(share: float, values: Sequence[float]) -> float | None:
-    return sorted(values)[ceil(share * len(values)) - 1] if values else None
+def _quantiles(values: Sequence[float]) -> list[float | None]:
+    ordered = sorted(values)
+    return [ordered[ceil(share * len(ordered)) - 1] if ordered else None for share in (0.5, 0.9, 1.0)]

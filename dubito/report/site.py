@@ -24,15 +24,13 @@ from dubito.report.players import RunPlayers
 from dubito.report.render import COMPARE, Renderer, Site, Viewer, script_of
 from dubito.report.scan import SCANNED_GAMES, Scan, scan
 from dubito.report.tables import (
+    Column,
     Links,
     Page,
     Paragraph,
     Preview,
     ResultTable,
     Section,
-    Value,
-    counts,
-    texts,
 )
 from dubito.show.run import CannotShowGame, ReplayedGames
 from dubito.show.story import ModelDecisions
@@ -102,17 +100,21 @@ def write_site(folder: Path, title: str, about: str, runs: Mapping[str, Path], h
     `write_report`, and writes nothing in that case.
     """
     with draft_site(folder) as draft, ExitStack() as stack:
-        rows: list[list[Value]] = []
         opened: dict[str, Run] = {}
         for name, run in runs.items():
             write_report(run, home, output=draft / name, name=name, address=address and f"{address}{quote(name)}/")
-            source = opened[name] = stack.enter_context(open_recorded_run(run, home))
-            rows.append([name, display_name(source.game), source.tally.games, headline(source)[0]])
+            opened[name] = stack.enter_context(open_recorded_run(run, home))
+        answers = [headline(run)[0] for run in opened.values()]
         chart = RunPlayers(next(iter(opened.values()))).chart()
-        columns = [*texts("run", "game"), *counts("games"), *texts("answer")]
-        table = ResultTable("runs", "Runs", columns, rows, links=[f"{name}/index.html" for name in runs])
+        columns = [
+            Column("run", "run", "text", [*opened], [f"{name}/index.html" for name in opened]),
+            Column("game", "game", "text", [display_name(run.game) for run in opened.values()]),
+            Column("games", "games", "count", [run.tally.games for run in opened.values()]),
+            Column("answer", "answer", "text", answers),
+        ]
+        table = ResultTable("runs", "Runs", columns)
         sections = [Section("Runs", [*([Paragraph(about)] if about else []), table])]
-        description = about or " ".join(f"{row[0]}: {row[3]}" for row in rows)
+        description = about or " ".join(f"{name}: {answer}" for name, answer in zip(opened, answers, strict=True))
         pages = [*_pages_of_pairs(draft, opened)]
         if pages:
             sections.append(Section("Look closer", [Links([_COMPARE_LINK])]))

@@ -56,7 +56,7 @@ DrawnCards = Sequence[Sequence[str]]  # the name, sign and icon of each card
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its key in files, its title, and how its values are shown.
+    """A column: its key in files, its title, how its values are shown, and a value for each row.
 
     `player` is a name, and `kind` is the kind of that player. `rate` is a share, shown in percent; `points` is a signed
     difference of shares. `decimal` and `difference` are the same for measures that are not shares. `dollars` are
@@ -66,25 +66,15 @@ class Column:
 
     key: str
     title: str
-    kind: ColumnKind = "count"
+    kind: ColumnKind
+    values: Sequence[Value]
+    links: Sequence[str | None] = ()  # link for each value
     detail: bool = False
     only_in_files: bool = False
 
     @property
     def numeric(self) -> bool:
         return self.kind not in _TEXTS
-
-
-def texts(*keys: str) -> list[Column]:
-    return [Column(key, key, "text") for key in keys]
-
-
-def player_columns(*keys: str) -> list[Column]:
-    return [Column(key, key, "player") for key in keys]
-
-
-def counts(*keys: str) -> list[Column]:
-    return [Column(key, key) for key in keys]
 
 
 def kind_title(kinds: Iterable[str]) -> str:
@@ -99,25 +89,33 @@ class ResultTable:
     key: str
     title: str
     columns: Sequence[Column]
-    rows: Sequence[Sequence[Value]]
     notes: Sequence[str] = ()  # notes about the values for readers
-    links: Sequence[str | None] = ()  # links for the first cell of each row
-    more_links: Mapping[str, Sequence[str | None]] = field(default_factory=dict)  # links for other cells, by column
     headings: Sequence[str] = ()  # heading for each row, shown when it changes
     max_rows: int = _MAX_ROWS  # rows on a page
 
     def with_kinds(self, kinds: Mapping[str, str]) -> "ResultTable":
         """Return the table with a column for the player's kind after each player column."""
-        places = [place for place, column in enumerate(self.columns) if column.kind == "player"]
-        if not kinds:
-            return self
-        columns, rows = [*self.columns], [[*row] for row in self.rows]
-        for place in reversed(places):
-            key = "kind" if place == places[0] else f"{columns[place].key}_kind"
-            for row in rows:
-                row.insert(place + 1, kinds.get(str(row[place])))
-            columns.insert(place + 1, Column(key, kind_title(kinds.values()), "kind"))
-        return replace(self, columns=columns, rows=rows)
+        columns: list[Column] = []
+        for column in self.columns:
+            columns.append(column)
+            if kinds and column.kind == "player":
+                key = f"{column.key}_kind" if any(one.kind == "kind" for one in columns) else "kind"
+                values = [kinds.get(f"{player}") for player in column.values]
+                columns.append(Column(key, kind_title(kinds.values()), "kind", values))
+        return replace(self, columns=columns)
+
+    def with_links(self, links: Sequence[str | None]) -> "ResultTable":
+        """Return the table with links in its first column."""
+        first, *others = self.columns
+        return replace(self, columns=[replace(first, links=links), *others])
+
+    def first_rows(self, count: int) -> "ResultTable":
+        columns = [replace(one, values=one.values[:count], links=one.links[:count]) for one in self.columns]
+        return replace(self, columns=columns)
+
+    @property
+    def rows(self) -> list[tuple[Value, ...]]:
+        return [*zip(*(column.values for column in self.columns), strict=True)]
 
     def format_rows(self) -> Iterator[list[tuple[Column, str]]]:
         for row in self.rows:
@@ -139,10 +137,9 @@ class ResultTable:
 
     def shown_rows(self) -> Iterator[list["Cell"]]:
         """Yield up to `max_rows` rows for a page."""
-        for row in self.rows[: self.max_rows]:
-            yield [
-                Cell(column, value) for column, value in zip(self.columns, row, strict=True) if not column.only_in_files
-            ]
+        columns = self.shown_columns
+        for place in range(min(len(self.rows), self.max_rows)):
+            yield [Cell(one, one.values[place], one.links[place] if one.links else None) for one in columns]
 
     def to_csv(self) -> str:
         """Return CSV with full precision and separate columns for interval ends.
@@ -170,7 +167,7 @@ class ResultTable:
         return keys
 
     def _intervals(self) -> list[bool]:
-        return [any(isinstance(row[place], Rate) for row in self.rows) for place in range(len(self.columns))]
+        return [any(isinstance(value, Rate) for value in column.values) for column in self.columns]
 
     def _records(self) -> Iterator[dict[str, Any]]:
         intervals = self._intervals()
@@ -190,6 +187,7 @@ class Cell:
 
     column: Column
     value: Value
+    link: str | None = None
 
     @property
     def is_few(self) -> bool:

@@ -91,10 +91,10 @@ def test_matrix_and_pairs_agree(tally: Tally) -> None:
 
 def test_cell_with_few_games_has_no_colour_and_no_effect_on_scale() -> None:
     cells: list[list[tuple[float | None, int]]] = [[(0.9, FEW_GAMES - 1), (0.4, FEW_GAMES)], [(0.2, 500), (None, 0)]]
-    shown = HeatMap("", "", "AB", cells, [None, None], ResultTable("t", "", [], []), value_range(cells[0] + cells[1]))
+    shown = HeatMap("", "", "AB", cells, [None, None], ResultTable("t", "", []), value_range(cells[0] + cells[1]))
     assert shown.ends == (0.2, 0.4)
     assert [shown.shade(value, games) for row in cells for value, games in row if value] == ["few", "h9", "h0"]
     assert shown.too_few == "Cells with fewer than 20 games have no colour."
     assert value_range([(0.5, 1), (None, 0)]) == (0.0, 0.0)
-    pale = HeatMap("", "", "A", [[(0.5, 1), (None, 0)]], [None], ResultTable("t", "", [], []), (0.0, 0.0))
+    pale = HeatMap("", "", "A", [[(0.5, 1), (None, 0)]], [None], ResultTable("t", "", []), (0.0, 0.0))
     assert pale.too_few == "No cell has a colour, since all have fewer than 20 games."

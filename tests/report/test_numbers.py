@@ -50,9 +50,16 @@ def test_results_cover_all_games(bots_run: Path) -> None:
 
 
 def test_long_table_is_cut_on_its_page_and_whole_in_its_file(tmp_path: Path) -> None:
-    columns = [Column("name", "name", "text"), Column("place", "place")]
     tables = [
-        ResultTable(f"of-{n}", "Names", columns, [[f"n{place}", place] for place in range(n)]) for n in (500, 1001)
+        ResultTable(
+            f"of-{n}",
+            "Names",
+            [
+                Column("name", "name", "text", [f"n{place}" for place in range(n)]),
+                Column("place", "place", "count", [*range(n)]),
+            ],
+        )
+        for n in (500, 1001)
     ]
     pages = [ReportPage("index.html", "Names", [Section("", tables)])]
     written = write_pages(tmp_path / "report", Site("", pages=[("index.html", "Names")]), pages)
@@ -187,9 +194,8 @@ def test_csv_and_json_agree(models_run: Path) -> None:
 
 
 def test_interval_ends_have_separate_columns() -> None:
-    table = ResultTable(
-        "t", "T", [Column("bot", "bot", "text"), Column("x", "x", "rate")], [["a", Rate(0.5, 0.25, 0.75)], ["b", None]]
-    )
+    rates = [Rate(0.5, 0.25, 0.75), None]
+    table = ResultTable("t", "T", [Column("bot", "bot", "text", ["a", "b"]), Column("x", "x", "rate", rates)])
     assert table.to_csv() == "bot,x,x_low,x_high\na,0.5,0.25,0.75\nb,,,\n"
     assert [cell for row in table.format_rows() for _, cell in row] == ["a", "50.0 [25.0, 75.0]", "b", "-"]
 

@@ -154,7 +154,7 @@ def test_forfeits_count_like_fallbacks(shell: Shell) -> None:
 def test_withheld_value_has_no_numbers() -> None:
     withheld = Rate(None, -2.0, 2.0)
     assert Interval.model_validate(withheld).model_dump() == {"value": None, "low": None, "high": None}
-    table = ResultTable("t", "T", [Column("x", "x", "decimal")], [[withheld], [Rate(0.5, 0.25, 0.75)]])
+    table = ResultTable("t", "T", [Column("x", "x", "decimal", [withheld, Rate(0.5, 0.25, 0.75)])])
     assert table.to_csv() == "x,x_low,x_high\n,,\n0.5,0.25,0.75\n"
     rows = Rows([Calibration("a", 0, 3, 0, withheld, None, None, [])]).to_dicts()
     assert rows[0]["brier"] == {"value": None, "low": None, "high": None, "cases": None}

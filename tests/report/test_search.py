@@ -194,4 +194,4 @@ def test_search_still_counts_right_after_sorting(mixed_run: Path, chrome: Chrome
     ],
 )
 def test_cells_are_sorted_by_values_not_by_texts(kind: ColumnKind, value: Value, sorted_by: float | None) -> None:
-    assert Cell(Column("key", "title", kind), value).sort_key == sorted_by
+    assert Cell(Column("key", "title", kind, [value]), value).sort_key == sorted_by

@@ -405,7 +405,7 @@ def test_invalid_address_causes_no_traceback(runs: Shell) -> None:
 
 @pytest.mark.parametrize("name", ["=HYPERLINK(1)", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1"])
 def test_names_are_not_spreadsheet_formulas(name: str) -> None:
-    table = ResultTable("t", "T", [Column("bot", "bot", "text"), Column("x", "x")], [[name, -5], ["B", 7]])
+    table = ResultTable("t", "T", [Column("bot", "bot", "text", [name, "B"]), Column("x", "x", "count", [-5, 7])])
     first, second = list(csv.reader(io.StringIO(table.to_csv())))[1:]
     assert (first, second) == ([f"'{name}", "-5"], ["B", "7"])
 

@@ -28,15 +28,12 @@ from dubito.report.tables import (
     Preview,
     ResultTable,
     Section,
-    Value,
     Verbatim,
     column_kind,
-    counts,
     difference_kind,
     kind_title,
     measure_unit,
     points,
-    texts,
 )
 from dubito.report.verdicts import describe_verdict
 from dubito.stats.players import fallback_share
@@ -224,8 +221,12 @@ def _index_page(submissions: Submissions, boards: Sequence[_Board], title: str) 
     sections = [Section("Summary", short)]
     sections += [Section(_build_title(board), _build_blocks(board)) for board in boards]
     if invalid:
-        cells = [[one_line(one.file, 120), "invalid", one.reason] for one in submissions.invalid]
-        table = ResultTable("refused", "Invalid, with the first reason", texts("file", "tier", "reason"), cells)
+        columns = [
+            Column("file", "file", "text", [one_line(one.file, 120) for one in submissions.invalid]),
+            Column("tier", "tier", "text", ["invalid" for _ in submissions.invalid]),
+            Column("reason", "reason", "text", [one.reason for one in submissions.invalid]),
+        ]
+        table = ResultTable("refused", "Invalid, with the first reason", columns)
         sections.append(Section("Not on the board", [table]))
     files = [one.file for _, runs in submissions.books for one in runs]
     if files:
@@ -301,34 +302,32 @@ def _cost_chart(board: _Board, rows: Sequence[_Row], names: Sequence[str]) -> Ch
 
 def _build_table(board: _Board) -> ResultTable:
     first = board.results.measure(board.results.headline[0])
-    columns = [*texts("player", "rank"), Column(first.key, first.column_title, column_kind(first)), *texts("tier")]
-    kinds = [kind_of_player(board.row(each).spec) for each in board.ranked]
-    columns += [Column("kind", kind_title(kinds), "kind"), Column("server", "server (claimed)", "text")]
-    columns += [Column("answered", "answered by (claimed)", "text"), *texts("prompt")]
-    columns += [
-        *counts("calls"),
-        Column("cost", "dollars (claimed)", "dollars"),
-        Column("fallback", "fallback %", "rate"),
-    ]
-    columns += [Column("file", "submission", "text")]
     rows = [board.row(each) for each in board.ranked]
-    cells: list[list[Value]] = []
-    for place, (row, each) in enumerate(zip(rows, board.ranked, strict=True)):
-        log = row.log
-        usage: list[Value] = [None, None, None]
-        if log is not None:
-            usage = [log.calls, log.picodollars, fallback_share(log.outcomes)]
-        models = ", ".join(row.answerers.ids) if row.answerers else ""
-        player: list[Value] = [kind_of_player(row.spec), row.server, one_line(models, 120) or None]
-        player.append(row.spec.prompt[:12] or None)
-        result: list[Value] = [board.label(row.id), board.ranks(place), each.rates[first.key], row.submission.tier]
-        cells.append([*result, *player, *usage, one_line(row.submission.file, 120)])
-    links = {
-        first.key: [row.games_path for row in rows],
-        "file": [f"{report_path(row.submission)}/index.html" for row in rows],
-    }
+    kinds, logs = [kind_of_player(row.spec) for row in rows], [row.log for row in rows]
+    models = [one_line(", ".join(row.answerers.ids), 120) if row.answerers else None for row in rows]
+    files, reports = (
+        [one_line(row.submission.file, 120) for row in rows],
+        [f"{report_path(row.submission)}/index.html" for row in rows],
+    )
+    rates, games = [each.rates[first.key] for each in board.ranked], [row.games_path for row in rows]
+    columns = [
+        Column("player", "player", "text", [board.label(row.id) for row in rows], [row.path for row in rows]),
+        Column("rank", "rank", "text", [board.ranks(place) for place in range(len(rows))]),
+        Column(first.key, first.column_title, column_kind(first), rates, games),
+        Column("tier", "tier", "text", [row.submission.tier for row in rows]),
+        Column("kind", kind_title(kinds), "kind", kinds),
+        Column("server", "server (claimed)", "text", [row.server for row in rows]),
+        Column("answered", "answered by (claimed)", "text", [names or None for names in models]),
+        Column("prompt", "prompt", "text", [row.spec.prompt[:12] or None for row in rows]),
+        Column("calls", "calls", "count", [None if log is None else log.calls for log in logs]),
+        Column("cost", "dollars (claimed)", "dollars", [None if log is None else log.picodollars for log in logs]),
+        Column(
+            "fallback", "fallback %", "rate", [None if log is None else fallback_share(log.outcomes) for log in logs]
+        ),
+        Column("file", "submission", "text", files, reports),
+    ]
     title = "All rows: click a name for its page, a number for its games, a file for its run's report"
-    return ResultTable(board.key, title, columns, cells, [_ROWS], [row.path for row in rows], links)
+    return ResultTable(board.key, title, columns, [_ROWS])
 
 
 def _check_instructions(file: str, digest: str = "") -> list[Block]:
@@ -351,7 +350,8 @@ def _page_of_row(board: _Board, place: int, ranked: ContenderRow) -> Page:
     ]
     tier = dict(_TIERS)[row.submission.tier]
     shown = [(row.games_path, "its games"), (f"{report_path(row.submission)}/index.html", "the whole run, as a report")]
-    more = ResultTable("more", "Where its numbers come from", texts("more"), [[text] for _, text in shown])
+    column = Column("more", "more", "text", [text for _, text in shown], [path for path, _ in shown])
+    more = ResultTable(f"{row.submission.key}-{row.place}-more", "Where its numbers come from", [column])
     sections = [
         Section("What it is", [NamedValues(_facts(row, board.ranks(place), ranked)), *blocks, Paragraph(tier)]),
         Section(
@@ -360,7 +360,7 @@ def _page_of_row(board: _Board, place: int, ranked: ContenderRow) -> Page:
         ),
         Section(
             "Its games",
-            [replace(more, key=f"{row.submission.key}-{row.place}-more", links=[path for path, _ in shown])],
+            [more],
         ),
         Section("Check it yourself", _check_instructions(row.submission.file, run.results_digest)),
     ]
@@ -414,27 +414,37 @@ def _facts(row: _Row, ranks: str, ranked: ContenderRow) -> list[tuple[str, str]]
 def _build_pairs_table(board: _Board, row: _Row) -> ResultTable:
     """Return the paired differences between a row and every other row."""
     measures = [board.results.measure(key) for key in board.results.headline]
-    columns = [Column("against", "against", "text")]
-    columns += [Column(one.key, f"{one.title}, difference", difference_kind(one)) for one in measures]
-    columns += [Column("apart", f"{measures[0].title} significant", "text")]
-    cells: list[list[Value]] = []
-    links, paths = [], []
-    for pair in board.pairs:
-        if row.id not in (pair.one.name, pair.other.name):
-            continue
-        paths.append(board.page_path(pair))
-        ours = pair.one.name == row.id
-        other = board.rows[pair.other.name if ours else pair.one.name]
-        compared = [pair.differences[one.key] if ours else -pair.differences[one.key] for one in measures]
-        differences = [one.difference for one in compared]
-        cells.append([board.label(other.id), *differences, describe_significance(compared[0])])
-        links.append(other.path)
+    pairs = [pair for pair in board.pairs if row.id in (pair.one.name, pair.other.name)]
+    others = [board.rows[pair.other.name if pair.one.name == row.id else pair.one.name] for pair in pairs]
+    compared = {
+        one.key: [
+            pair.differences[one.key] if pair.one.name == row.id else -pair.differences[one.key] for pair in pairs
+        ]
+        for one in measures
+    }
+    paths, verdicts = [board.page_path(pair) for pair in pairs], map(describe_significance, compared[measures[0].key])
+    columns = [
+        Column(
+            "against", "against", "text", [board.label(other.id) for other in others], [other.path for other in others]
+        ),
+        *(
+            Column(
+                one.key,
+                f"{one.title}, difference",
+                difference_kind(one),
+                [pair.difference for pair in compared[one.key]],
+                paths,
+            )
+            for one in measures
+        ),
+        Column("apart", f"{measures[0].title} significant", "text", [*verdicts]),
+    ]
     key = f"{row.submission.key}-{row.place}-pairs"
     title = (
         "Paired differences on the same deals, with 95 % confidence intervals. Click a name for its page, a number for "
         "the pair's page"
     )
-    return ResultTable(key, title, columns, cells, [], links, {one.key: paths for one in measures})
+    return ResultTable(key, title, columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,21 +481,15 @@ def _page_of_pair(board: _Board, pair: PairRow) -> Page:
     one, other = board.rows[pair.one.name], board.rows[pair.other.name]
     names = [board.label(one.id), board.label(other.id)]
     measures = [board.results.measure(key) for key in board.results.headline]
-    differences = [pair.differences[each.key] for each in measures]
     assert board.relation is not None
     verdict = describe_verdict(board.relation.only(one.id, other.id), board.label_with_kind)
     summary = f"{board.ranked[0].deals:,} common deals. {verdict}"
     key = board.page_path(pair).partition("/")[2].partition(".")[0]
-    columns = [
-        Column(each.key, f"{each.title}, difference from {names[1]}", difference_kind(each)) for each in measures
-    ]
-    table = ResultTable(
-        key,
-        "Paired differences on the same deals, with 95 % confidence intervals",
-        [Column("player", "player", "text"), *columns],
-        [[names[0], *(each.difference for each in differences)]],
-        links=[one.path],
-    )
+    columns = [Column("player", "player", "text", names[:1], [one.path])]
+    for each in measures:
+        title, value = f"{each.title}, difference from {names[1]}", pair.differences[each.key].difference
+        columns.append(Column(each.key, title, difference_kind(each), [value]))
+    table = ResultTable(key, "Paired differences on the same deals, with 95 % confidence intervals", columns)
     counts_text, listed = _differing_games(f"{key}-games", board.games[one.id], board.games[other.id], names)
     sections = [
         Section("Summary", [Paragraph(summary, answer=True), table]),
@@ -506,36 +510,38 @@ def _differing_games(
     """Describe how often two rows had the same result on the same cards, and tabulate the other games."""
     both = sorted(one.keys() & other.keys())
     differing = [at for at in both if one[at].result != other[at].result]
-    columns = [*counts("deal", "size", "seat")]
-    columns += [
-        Column(f"{part}{number}", title, "text")
-        for number, name in enumerate(names)
-        for part, title in (("game", f"game of {name}"), ("result", f"result of {name}"))
+    columns = [
+        Column("deal", "deal", "count", [deal for deal, _ in differing]),
+        Column("size", "size", "count", [one[at].size for at in differing]),
+        Column("seat", "seat", "count", [one[at].seat for at in differing]),
     ]
-    games = [(one[at], other[at]) for at in differing]
-    cells: list[list[Value]] = [
-        [at[0], first.size, first.seat, f"{first.game}", first.result, f"{second.game}", second.result]
-        for at, (first, second) in zip(differing, games, strict=True)
-    ]
-    links = {f"game{number}": [each[number].page for each in games] for number in range(2)}
+    for number, (name, games) in enumerate(zip(names, (one, other), strict=True)):
+        shown, results = [games[at] for at in differing], [games[at].result for at in differing]
+        numbers, pages = [f"{each.game}" for each in shown], [each.page for each in shown]
+        columns.append(Column(f"game{number}", f"game of {name}", "text", numbers, pages))
+        columns.append(Column(f"result{number}", f"result of {name}", "text", results))
     sentence = (
         f"{len(both):,} games were played on the same cards from the same seat. Both had the same result in "
         f"{len(both) - len(differing):,} of them and different results in {len(differing):,}."
     )
     title = "Same cards, different results. Linked games can be viewed turn by turn"
-    return sentence, ResultTable(key, title, columns, cells, more_links=links)
+    return sentence, ResultTable(key, title, columns)
 
 
 def _page_of_games(board: _Board, row: _Row) -> Page:
     """Build the page that lists a row's games with their results."""
-    columns = [*texts("game"), *counts("deal", "size", "seat"), *texts("result"), *counts(board.results.game_counts[0])]
-    games = board.games[row.id]
-    cells: list[list[Value]] = [
-        [f"{one.game}", deal, one.size, one.seat, one.result, one.length] for (deal, _), one in games.items()
+    games, length = board.games[row.id], board.results.game_counts[0]
+    shown = [*games.values()]
+    columns = [
+        Column("game", "game", "text", [f"{one.game}" for one in shown], [one.page for one in shown]),
+        Column("deal", "deal", "count", [deal for deal, _ in games]),
+        Column("size", "size", "count", [one.size for one in shown]),
+        Column("seat", "seat", "count", [one.seat for one in shown]),
+        Column("result", "result", "text", [one.result for one in shown]),
+        Column(length, length, "count", [one.length for one in shown]),
     ]
-    links = [one.page for one in games.values()]
     notes = [f"To see a game turn by turn: {_command_with('replay', row.submission.file, '--game', 'K')}"]
-    notes += [f"The first {_MAX_LISTED_GAMES:,} games."] if len(cells) == _MAX_LISTED_GAMES else []
+    notes += [f"The first {_MAX_LISTED_GAMES:,} games."] if len(games) == _MAX_LISTED_GAMES else []
     key = f"{row.submission.key}-{row.place}-games"
-    table = ResultTable(key, f"Games of {one_line(row.name)}", columns, cells, notes, links)
+    table = ResultTable(key, f"Games of {one_line(row.name)}", columns, notes)
     return Page(row.games_path, f"Games of {one_line(row.name)}", [Section("Games", [table])])

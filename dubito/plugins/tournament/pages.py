@@ -8,7 +8,7 @@ from dubito.plugins.tournament.log import Log, MatchLine
 from dubito.plugins.tournament.plan import Pairing
 from dubito.plugins.tournament.replay import describe_match, find_match_difference
 from dubito.plugins.tournament.rules import load, short_names
-from dubito.plugins.tournament.standings import GameResult, RankedPlace, Standings
+from dubito.plugins.tournament.standings import GameResult, RankedPlace, Round, Standings
 from dubito.report.render import Site
 from dubito.report.site import FOLDER
 from dubito.report.site import write_pages as site_pages
@@ -22,9 +22,7 @@ from dubito.report.tables import (
     ResultTable,
     Section,
     Value,
-    counts,
     points,
-    texts,
 )
 
 _MEGA = 1e6
@@ -34,44 +32,43 @@ _STRIKES = ("illegal", "ponder", "overrun", "crash")
 def result_table(result: Standings) -> ResultTable:
     """Return the final order, by each bot's worst place over all games, then the second worst, and so on."""
     names = short_names([game.name for game in result.games])
+    ranked = sorted(result.places, key=lambda bot: result.places[bot])
+    bots = [*ranked, *result.disqualified]
+    out, worst = [None] * len(result.disqualified), [sorted(result.ranks(bot), reverse=True) for bot in ranked]
     columns = [
-        *texts("place", "bot"),
-        Column("ranks", "places, worst first", "text"),
-        *(Column(f"game_{number}", name) for number, name in enumerate(names)),
-        Column("same", "same place in resamples %", "rate"),
+        Column("place", "place", "text", [*(f"{result.places[bot]}" for bot in ranked), *("out" for _ in out)]),
+        Column("bot", "bot", "text", [result.bots[bot] for bot in bots]),
+        Column("ranks", "places, worst first", "text", [*(" ".join(map(str, ranks)) for ranks in worst), *out]),
     ]
-    rows: list[list[Value]] = []
-    for bot, place in sorted(result.places.items(), key=lambda item: item[1]):
-        ranks = result.ranks(bot)
-        worst = " ".join(map(str, sorted(ranks, reverse=True)))
-        places = [None if game.ranking is None else game.ranking.place_by_bot[bot] for game in result.games]
-        rows.append([f"{place}", result.bots[bot], worst, *places, result.same.get((None, bot))])
-    rows += [["out", result.bots[bot], None, *(None for _ in result.games), None] for bot in result.disqualified]
+    for number, (name, game) in enumerate(zip(names, result.games, strict=True)):
+        places = [None if game.ranking is None else game.ranking.place_by_bot[bot] for bot in ranked]
+        columns.append(Column(f"game_{number}", name, "count", [*places, *out]))
+    same = [result.same.get((None, bot)) for bot in ranked]
+    columns.append(Column("same", "same place in resamples %", "rate", [*same, *out]))
     notes = [
         "The last column is the share of resamples in which the bot has the same final place. Each pair's matches are "
         "resampled, both positions together.",
         *(f"{sentence}." for sentence in result.disqualified.values()),
     ]
-    return ResultTable("result", "Final order", columns, rows, notes)
+    return ResultTable("result", "Final order", columns, notes)
 
 
 def cross_table(result: Standings, number: int) -> ResultTable:
     game, bots = result.games[number], range(len(result.bots))
     places = {} if game.ranking is None else game.ranking.place_by_bot
     order = sorted(bots, key=lambda bot: (places.get(bot, len(result.bots) + 1), bot))
+    ended = [f"{places[bot]}" if bot in places else "out" if bot in result.disqualified else None for bot in order]
     columns = [
-        *texts("place", "bot"),
-        *(Column(f"against_{bot}", f"against {result.bots[bot]}", "difference") for bot in order),
-        *counts("matches"),
-        Column("same", "same place in resamples %", "rate"),
+        Column("place", "place", "text", ended),
+        Column("bot", "bot", "text", [result.bots[bot] for bot in order]),
     ]
-    rows: list[list[Value]] = []
-    for bot in order:
-        against: list[Value] = [None if other == bot else mean_score(game, bot, other) for other in order]
-        place = f"{places[bot]}" if bot in places else "out" if bot in result.disqualified else None
-        same = result.same.get((number, bot))
-        rows.append([place, result.bots[bot], *against, game.conduct[bot].matches, same])
-    return ResultTable(f"scores-{number}", f"{game.name}: mean score per match of row against column", columns, rows)
+    for other in order:
+        scores = [None if other == bot else mean_score(game, bot, other) for bot in order]
+        columns.append(Column(f"against_{other}", f"against {result.bots[other]}", "difference", scores))
+    same = [result.same.get((number, bot)) for bot in order]
+    columns.append(Column("matches", "matches", "count", [game.conduct[bot].matches for bot in order]))
+    columns.append(Column("same", "same place in resamples %", "rate", same))
+    return ResultTable(f"scores-{number}", f"{game.name}: mean score per match of row against column", columns)
 
 
 def mean_score(game: GameResult, bot: int, other: int) -> Value:
@@ -88,14 +85,15 @@ def ballot_table(result: Standings, number: int) -> ResultTable:
     assert game.ranking is not None
     ballots = game.ranking.ballots
     longest = max((len(ballot) for ballot in ballots.values()), default=0)
-    columns = [Column("voter", "ballot of", "text")]
-    columns += [Column(f"choice_{place}", f"choice {place}", "text") for place in range(1, longest + 1)]
-    rows: list[list[Value]] = [
-        [result.bots[voter], *(_choice(result, game, voter, bot) for bot in ballot), *[None] * (longest - len(ballot))]
-        for voter, ballot in ballots.items()
-    ]
+    columns = [Column("voter", "ballot of", "text", [result.bots[voter] for voter in ballots])]
+    for place in range(longest):
+        choices = [
+            _choice(result, game, voter, ballot[place]) if place < len(ballot) else None
+            for voter, ballot in ballots.items()
+        ]
+        columns.append(Column(f"choice_{place + 1}", f"choice {place + 1}", "text", choices))
     title = f"{game.name}: ballots, the hardest opponent first, with the voter's mean score"
-    return ResultTable(f"ballots-{number}", title, columns, rows)
+    return ResultTable(f"ballots-{number}", title, columns)
 
 
 def _choice(result: Standings, game: GameResult, voter: int, bot: int) -> str:
@@ -106,22 +104,27 @@ def rounds_table(result: Standings, number: int) -> ResultTable:
     """Return all rounds: the first choices, the dropped bots and the winners."""
     game = result.games[number]
     assert game.ranking is not None
+    rounds = [(place, count, votes) for place in game.ranking.places for count, votes in enumerate(place.rounds)]
     columns = [
-        Column("place", "for place", "text"),
-        *texts("round"),
-        Column("votes", "first choices among those still in", "text"),
-        *texts("outcome"),
+        Column("place", "for place", "text", [f"{place.place}" for place, _, _ in rounds]),
+        Column("round", "round", "text", [f"{count + 1}" for _, count, _ in rounds]),
+        Column(
+            "votes",
+            "first choices among those still in",
+            "text",
+            [_list_votes(result, votes) for _, _, votes in rounds],
+        ),
+        Column(
+            "outcome", "outcome", "text", [describe_outcome(result.bots, place, count) for place, count, _ in rounds]
+        ),
     ]
-    rows: list[list[Value]] = []
-    for place in game.ranking.places:
-        for count, votes in enumerate(place.rounds, 1):
-            votes_text = ", ".join(
-                f"{result.bots[bot]} {n}"
-                for bot, n in sorted(votes.votes.items(), key=lambda item: (-item[1], item[0]))
-            )
-            rows.append([f"{place.place}", f"{count}", votes_text, describe_outcome(result.bots, place, count - 1)])
     notes = [f"Tie: {sentence}." for sentence in game.ranking.ties]
-    return ResultTable(f"rounds-{number}", f"{game.name}: rounds of the instant run-off", columns, rows, notes)
+    return ResultTable(f"rounds-{number}", f"{game.name}: rounds of the instant run-off", columns, notes)
+
+
+def _list_votes(result: Standings, votes: Round) -> str:
+    ordered = sorted(votes.votes.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{result.bots[bot]} {n}" for bot, n in ordered)
 
 
 def describe_outcome(names: Sequence[str], place: RankedPlace, number: int) -> str:
@@ -147,26 +150,33 @@ def _join_names(names: Sequence[str], bots: Sequence[int]) -> str:
 
 
 def conduct_table(result: Standings) -> ResultTable:
-    columns = [
-        *texts("bot", "game"),
-        *counts("matches", *_STRIKES),
-        Column("failed", "overrun or crashed, % of matches", "rate"),
-        Column("replaced", "replaced actions"),
-        Column("think", "mean answer s", "price"),
-        Column("slowest", "slowest answer s", "decimal"),
-        Column("data", "data bytes", detail=True),
-        Column("endings", "exit codes", "text", detail=True),
+    conducts = [
+        (bot, game.name, conduct)
+        for game in result.games
+        for bot, conduct in zip(result.bots, game.conduct, strict=True)
     ]
-    rows: list[list[Value]] = []
-    for game in result.games:
-        for bot, conduct in enumerate(game.conduct):
-            mean = conduct.think / conduct.answers / _MEGA if conduct.answers else None
-            endings = ", ".join(f"{status}: {count:,}" for status, count in conduct.exit_codes.most_common())
-            strikes = [conduct.strikes[kind] for kind in _STRIKES]
-            failed = conduct.failed / conduct.matches if conduct.matches else None
-            rest: list[Value] = [conduct.replaced, mean, conduct.slowest / _MEGA, conduct.data, endings]
-            rows.append([result.bots[bot], game.name, conduct.matches, *strikes, failed, *rest])
-    return ResultTable("conduct", "Strikes, answer times and exit codes", columns, rows)
+    own = [conduct for _, _, conduct in conducts]
+    endings = [", ".join(f"{status}: {count:,}" for status, count in one.exit_codes.most_common()) for one in own]
+    columns = [
+        Column("bot", "bot", "text", [bot for bot, _, _ in conducts]),
+        Column("game", "game", "text", [game for _, game, _ in conducts]),
+        Column("matches", "matches", "count", [one.matches for one in own]),
+        *(Column(kind, kind, "count", [one.strikes[kind] for one in own]) for kind in _STRIKES),
+        Column(
+            "failed",
+            "overrun or crashed, % of matches",
+            "rate",
+            [one.failed / one.matches if one.matches else None for one in own],
+        ),
+        Column("replaced", "replaced actions", "count", [one.replaced for one in own]),
+        Column(
+            "think", "mean answer s", "price", [one.think / one.answers / _MEGA if one.answers else None for one in own]
+        ),
+        Column("slowest", "slowest answer s", "decimal", [one.slowest / _MEGA for one in own]),
+        Column("data", "data bytes", "count", [one.data for one in own], detail=True),
+        Column("endings", "exit codes", "text", endings, detail=True),
+    ]
+    return ResultTable("conduct", "Strikes, answer times and exit codes", columns)
 
 
 _MAX_SHOWN: Final = 20
@@ -245,18 +255,16 @@ def _votes_chart(result: Standings, game: GameResult) -> Chart:
 
 
 def _pairs_table(log: Log, result: Standings) -> ResultTable:
-    mean_of_first = Column("mean", "mean score of the first bot", "difference")
-    columns = [*texts("pair", "game"), *counts("matches"), mean_of_first]
-    rows: list[list[Value]] = []
-    links = []
-    for place, pairing in enumerate(log.pairings()):
-        one, other = pairing.bots
-        game = result.games[pairing.game]
-        matches = game.meetings[one, other].matches if (one, other) in game.meetings else 0
-        mean = mean_score(game, one, other)
-        rows.append([f"{log.bots[one]} and {log.bots[other]}", game.name, matches, mean])
-        links.append(f"matches/{place}.html")
-    return ResultTable("pairs", "All pairs by game", columns, rows, links=links)
+    pairs = [(pairing.bots, result.games[pairing.game]) for pairing in log.pairings()]
+    links = [f"matches/{place}.html" for place in range(len(pairs))]
+    matches = [game.meetings[both].matches if both in game.meetings else 0 for both, game in pairs]
+    columns = [
+        Column("pair", "pair", "text", [f"{log.bots[one]} and {log.bots[other]}" for (one, other), _ in pairs], links),
+        Column("game", "game", "text", [game.name for _, game in pairs]),
+        Column("matches", "matches", "count", matches),
+        Column("mean", "mean score of the first bot", "difference", [mean_score(game, *both) for both, game in pairs]),
+    ]
+    return ResultTable("pairs", "All pairs by game", columns)
 
 
 def _pairing_page(log: Log, place: int, pairing: Pairing) -> Page:

@@ -27,7 +27,7 @@ from dubito.plugins.openspiel.policy.small import small_game, states_chances
 from dubito.plugins.openspiel.policy.stated_policy import read_bot_policy
 from dubito.plugins.openspiel.policy.tree import PolicyTable, Tree, uniform
 from dubito.report.documents import DocumentPart, Interval, part_of
-from dubito.report.tables import Column, ComparisonPart, Paragraph, ResultTable, Value, counts, player_columns
+from dubito.report.tables import Column, ComparisonPart, Paragraph, ResultTable
 from dubito.stats.rates import Rate, rule_of_three, student_quantile
 
 _MAX_GAMES: Final = 10_000  # maximum number of games, since each is replayed
@@ -107,16 +107,21 @@ def _blocks(rows: Sequence[LessLuck], results: Results) -> list[ResultTable | Pa
     title = (
         f"Less luck: {results.measures[0].name} per game, raw and {what}; games saved: how many more the raw mean needs"
     )
-    columns = [*player_columns("contender", "against"), *counts("games"), Column("raw", "raw", "decimal")]
-    columns += [Column("corrected", "corrected", "decimal"), Column("times", "times fewer games", "text")]
-    columns += [Column("saved", "games saved")]
-    cells: list[list[Value]] = []
-    for one in rows:
-        fewer = [None, None] if one.times is None else [f"{one.times:,.1f}", round(one.games * (one.times - 1))]
-        cells.append([one.name, one.against or None, one.games, one.raw, one.corrected, *fewer])
+    saved = [None if one.times is None else round(one.games * (one.times - 1)) for one in rows]
+    columns = [
+        Column("contender", "contender", "player", [one.name for one in rows]),
+        Column("against", "against", "player", [one.against or None for one in rows]),
+        Column("games", "games", "count", [one.games for one in rows]),
+        Column("raw", "raw", "decimal", [one.raw for one in rows]),
+        Column("corrected", "corrected", "decimal", [one.corrected for one in rows]),
+        Column(
+            "times", "times fewer games", "text", [None if one.times is None else f"{one.times:,.1f}" for one in rows]
+        ),
+        Column("saved", "games saved", "count", saved),
+    ]
     misstated = [*dict.fromkeys(name for one in rows for name in one.misstated)]
     warnings = [f"{one_line(name)} does not play as it states, so its results are not corrected." for name in misstated]
-    return [ResultTable("less-luck", title, columns, cells), *(Paragraph(one, warning=True) for one in warnings)]
+    return [ResultTable("less-luck", title, columns), *(Paragraph(one, warning=True) for one in warnings)]
 
 
 class _Known:

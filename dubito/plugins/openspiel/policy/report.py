@@ -1,7 +1,7 @@
 """Report on players' strategies for a small game: tables for the terminal and pages, and the pages."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
@@ -29,11 +29,7 @@ from dubito.report.tables import (
     Paragraph,
     ResultTable,
     Section,
-    Value,
     Verbatim,
-    counts,
-    player_columns,
-    texts,
 )
 
 SOLVED, UNIFORM = "(solved)", "(uniform)"
@@ -78,32 +74,29 @@ class Findings:
 
 def value_table(findings: Findings) -> ResultTable:
     """Tabulate how exploitable each strategy is, and its value against the solved and the uniform strategy."""
-    columns = [*player_columns("player"), *counts("states"), *texts("asked")]
-    columns += [Column("fallback", "fallback %", "rate"), Column("nash_conv", "nash_conv", "decimal")]
-    columns += [
-        Column(f"{name.strip('()')}_{seat}", f"against {name}, seat {seat}", "decimal")
-        for name in findings.reference_tables
-        for seat in range(findings.tree.players)
+    by_name, tree, tables = {one.name: one for one in findings.statements}, findings.tree, findings.tables
+    shares = [len(by_name[name].failures) / len(tree.states) if name in by_name else None for name in tables]
+    columns = [
+        Column("player", "player", "player", [*tables]),
+        Column("states", "states", "count", [len(tree.states) for _ in tables]),
+        Column("asked", "asked", "text", [_describe_method(by_name.get(name)) for name in tables]),
+        Column("fallback", "fallback %", "rate", shares),
+        Column("nash_conv", "nash_conv", "decimal", [nash_conv(tree, table) for table in tables.values()]),
     ]
-    by_name, tree = {one.name: one for one in findings.statements}, findings.tree
-    cells: list[list[Value]] = []
-    for name, table in findings.tables.items():
-        values = [
-            expected_values(tree, [table if player == seat else other for player in range(tree.players)])
-            for other in findings.reference_tables.values()
-            for seat in range(tree.players)
-        ]
-        own = [row[place % tree.players] for place, row in enumerate(values)]
-        share = len(by_name[name].failures) / len(tree.states) if name in by_name else None
-        method = _describe_method(by_name.get(name))
-        cells.append([name, len(tree.states), method, share, nash_conv(tree, table), *own])
+    for name, other in findings.reference_tables.items():
+        for seat in range(tree.players):
+            seated = [
+                [table if player == seat else other for player in range(tree.players)] for table in tables.values()
+            ]
+            values = [expected_values(tree, each)[seat] for each in seated]
+            columns.append(Column(f"{name.strip('()')}_{seat}", f"against {name}, seat {seat}", "decimal", values))
     notes = [
         "nash_conv is how much more best responses win than this strategy, summed over all seats; 0 means unbeatable. "
         "With two seats, half of it is the exploitability. All values are exact, in units of the game's return. With "
         "--draws, a player's strategy is the observed frequency of its actions.",
         f"{SOLVED}: {findings.solution.algorithm}, {findings.solution.iterations:,} iterations.",
     ]
-    return ResultTable("worth", f"Ways to play {findings.game.name}", columns, cells, notes)
+    return ResultTable("worth", f"Ways to play {findings.game.name}", columns, notes)
 
 
 def _describe_method(statement: StatedPolicy | None) -> str:
@@ -114,66 +107,67 @@ def _describe_method(statement: StatedPolicy | None) -> str:
 
 def fallbacks(findings: Findings) -> list[ResultTable | Paragraph]:
     """Tabulate what rows filled by the fallback could have changed. Empty if there are none."""
-    columns = [*player_columns("player"), Column("states", "states by the fallback"), *counts(*_causes(findings))]
-    columns += [Column(f"nash_conv_{end}", f"nash_conv, {end}", "decimal") for end in ("least", "most")]
-    tree = findings.tree
-    for seat in range(tree.players):
-        ends = ("worst", "best")
-        columns += [Column(f"seat_{seat}_{end}", f"against {SOLVED}, seat {seat}, {end}", "decimal") for end in ends]
-    cells: list[list[Value]] = []
-    inexact = False
-    for one in findings.statements:
-        if not one.failures:
-            continue
-        free = [*one.failures]
-        conv = nash_conv_bounds(tree, one.rows, free)
-        inexact |= not conv.exact
-        solved = findings.solution.table
-        values = [value_bounds(tree, seat, one.rows, solved, free) for seat in range(tree.players)]
-        failed = [sum(cause == other for other in one.failures.values()) for cause in _causes(findings)]
-        cells.append(
-            [one.name, len(free), *failed, *(end for bounds in (conv, *values) for end in (bounds.low, bounds.high))]
-        )
-    if not cells:
+    tree, failing = findings.tree, [one for one in findings.statements if one.failures]
+    if not failing:
         return []
+    convs = [nash_conv_bounds(tree, one.rows, [*one.failures]) for one in failing]
+    columns = [
+        Column("player", "player", "player", [one.name for one in failing]),
+        Column("states", "states by the fallback", "count", [len(one.failures) for one in failing]),
+    ]
+    for cause in sorted({cause for one in failing for cause in one.failures.values()}):
+        failed = [sum(cause == other for other in one.failures.values()) for one in failing]
+        columns.append(Column(cause, cause, "count", failed))
+    columns.append(Column("nash_conv_least", "nash_conv, least", "decimal", [conv.low for conv in convs]))
+    columns.append(Column("nash_conv_most", "nash_conv, most", "decimal", [conv.high for conv in convs]))
+    for seat in range(tree.players):
+        key, title = f"seat_{seat}", f"against {SOLVED}, seat {seat}"
+        bounds = [value_bounds(tree, seat, one.rows, findings.solution.table, [*one.failures]) for one in failing]
+        columns.append(Column(f"{key}_worst", f"{title}, worst", "decimal", [one.low for one in bounds]))
+        columns.append(Column(f"{key}_best", f"{title}, best", "decimal", [one.high for one in bounds]))
     title = "Missing answers count as all legal actions being equally likely; other answers could have"
-    notes = ["The maximum is an upper bound on nash_conv that may not be reachable."] if inexact else []
-    return [ResultTable("fallbacks", title, columns, cells, notes)]
-
-
-def _causes(findings: Findings) -> list[str]:
-    return sorted({cause for one in findings.statements for cause in one.failures.values()})
+    notes = (
+        ["The maximum is an upper bound on nash_conv that may not be reachable."]
+        if not all(conv.exact for conv in convs)
+        else []
+    )
+    return [ResultTable("fallbacks", title, columns, notes)]
 
 
 def head_to_head_table(findings: Findings) -> ResultTable | None:
     """Tabulate two players against each other in both seats. Return None for other numbers of players."""
     if len(findings.statements) < 2 or findings.tree.players != 2:
         return None
-    columns = [Column("first", "first ↓ second →", "player")]
-    columns += [Column(f"against_{one.name}", findings.label(one.name), "decimal") for one in findings.statements]
-    cells: list[list[Value]] = [
-        [one.name, *(expected_values(findings.tree, [one.rows, other.rows])[0] for other in findings.statements)]
-        for one in findings.statements
-    ]
-    return ResultTable("against", "The first player's exact mean return", columns, cells)
+    players = findings.statements
+    columns = [Column("first", "first ↓ second →", "player", [one.name for one in players])]
+    for other in players:
+        values = [expected_values(findings.tree, [one.rows, other.rows])[0] for one in players]
+        columns.append(Column(f"against_{other.name}", findings.label(other.name), "decimal", values))
+    return ResultTable("against", "The first player's exact mean return", columns)
 
 
 def largest_losses(findings: Findings, statement: StatedPolicy, most: int | None = None) -> ResultTable:
     """Tabulate the states where a player loses most, with its actions and the solution's."""
-    columns = [*texts("state"), Column("seen", "what the seat sees", "text", detail=True), *counts("seat")]
-    columns += [Column("loss", "loss a game", "decimal"), Column("met", "met in % of games", "rate")]
-    columns += [Column("said", "its way", "text"), *texts("solved"), Column("best", "best against it", "text")]
-    columns += texts("fallback") if statement.failures else []
-    cells: list[list[Value]] = []
-    for loss in findings.losses(statement)[:most]:
-        state = loss.state
-        strategies = [findings.row(state, table[state.string]) for table in (statement.rows, findings.solution.table)]
-        cause = [statement.failures.get(state.string, "")] if statement.failures else []
-        hand, best = findings.game.seat_view(state).hand or None, findings.names(state)[loss.best]
-        cells.append([state.string, hand, state.seat, loss.loss, loss.reach, *strategies, best, *cause])
+    lost = findings.losses(statement)[:most]
+    states = [one.state for one in lost]
+    solved = [findings.row(state, findings.solution.table[state.string]) for state in states]
+    seen = [findings.game.seat_view(state).hand or None for state in states]
+    columns = [
+        Column("state", "state", "text", [state.string for state in states]),
+        Column("seen", "what the seat sees", "text", seen, detail=True),
+        Column("seat", "seat", "count", [state.seat for state in states]),
+        Column("loss", "loss a game", "decimal", [one.loss for one in lost]),
+        Column("met", "met in % of games", "rate", [one.reach for one in lost]),
+        Column("said", "its way", "text", [findings.row(state, statement.rows[state.string]) for state in states]),
+        Column("solved", "solved", "text", solved),
+        Column("best", "best against it", "text", [findings.names(one.state)[one.best] for one in lost]),
+    ]
+    if statement.failures:
+        causes = [statement.failures.get(state.string, "") for state in states]
+        columns.append(Column("fallback", "fallback", "text", causes))
     title = f"Where {findings.label(statement.name)} loses the most to best responses"
     notes = ["The losses of all states sum to the nash_conv."] if most is None else []
-    return ResultTable(f"lost-{findings.statements.index(statement)}", title, columns, cells, notes)
+    return ResultTable(f"lost-{findings.statements.index(statement)}", title, columns, notes)
 
 
 def build_policy_site(findings: Findings, name: str) -> Site:
@@ -197,7 +191,7 @@ def pages(findings: Findings, prompted: Prompted) -> Iterator[Page]:
             f"states/{number}-{place}.html" if place < _MAX_STATE_PAGES else None for place in range(len(table.rows))
         ]
         yield Page(
-            f"player-{number}.html", findings.label(one.name), [Section("Every state", [replace(table, links=links)])]
+            f"player-{number}.html", findings.label(one.name), [Section("Every state", [table.with_links(links)])]
         )
         for place, loss in enumerate(places):
             yield _page_of_state(findings, one, loss.state, f"states/{number}-{place}.html", prompted(one, loss.state))
