@@ -77,7 +77,7 @@ class Table(Generic[AnyState]):
         self.errors: list[BotError] = []
         self.fallback_turns = [0] * len(entrants)
         self._fallback, self.forfeits = fallback, forfeits
-        is_read = any(entrant.bot.is_model or entrant.bot.is_program for entrant in entrants)
+        is_read = any(bot.is_model or bot.is_program or bot.reads_log for bot in (entrant.bot for entrant in entrants))
         self.log = Log(state.start) if is_read else None
         self._seatings, rules = [], getattr(state, "rules", None)
         for seat in range(len(entrants)):

@@ -9,7 +9,7 @@ allow.
 
 import pickle
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from fractions import Fraction
@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Final, Self, cast
 from dubito.errors import UsageError
 from dubito.game import Player
 from dubito.game.events import EVERYTHING, AnswerEvent
-from dubito.game.log import AnswerNotes, Log, Position
+from dubito.game.log import AnswerNotes, Log, Position, SeatLog
 from dubito.game.streams import SeatStreams
 from dubito.games.dubito.bot import NODES, FiveNodes, five_questions
 from dubito.games.dubito.cards import JOKER, MAX_PLAY, NUMBERS, Hand, HandView, TurnData, TurnOutput
@@ -31,11 +31,7 @@ from dubito.games.dubito.engine import Rules, State, check_players, deal_hands, 
 from dubito.games.dubito.events import (
     CardList,
     CardsPlayedEvent,
-    DiscardEvent,
     DoubtResolvedEvent,
-    Event,
-    GameStartEvent,
-    HandDealtEvent,
     OwnCardsEvent,
 )
 from dubito.games.dubito.game import GAME
@@ -213,57 +209,22 @@ _OBSERVED_FEATURES: Final = (
 )
 
 
-class Diary:
-    """The information state of a seat (see `DubitoCourse.information`), kept by its player.
-
-    Events may arrive late, but before the next question. The seat's own play can be derived from its hand, because it
-    has played at most once since its last question, and the cards that it picked up and discarded are known.
-    """
-
-    def __init__(self, seat: int) -> None:
-        self._seat, self._texts = seat, list[str]()
-        self._held = Counter[int]()  # at the last question, with later gains and losses except for the seat's play
-        self._played: tuple[int, int] | None = None  # since then: the index of the entry, and the number
-        self._sizes: list[int] = []  # sizes of the round's plays
-
-    def observe(self, event: Event, hand: Iterable[int]) -> None:
-        """Process an event. `hand` is used at the start of the game."""
-        self._texts.append(describe_event(self._sorted(event)))
+def describe_log(log: SeatLog) -> str:
+    """Return the information state (see `Course.information`) of a seat whose game may have unsorted plays."""
+    sizes, texts = list[int](), list[str]()
+    for event in log:
         match event:
-            case GameStartEvent():
-                self._held = Counter(hand)
-                self._texts.append(describe_event(HandDealtEvent(tuple(sorted(self._held.elements())))))
-            case CardsPlayedEvent(seat, number, n):
-                self._sizes.append(n)
-                if seat == self._seat:
-                    self._played = len(self._texts), number
-                    self._texts.append("")
+            case CardsPlayedEvent(_, _, n):
+                sizes.append(n)
+            case OwnCardsEvent(cards):
+                event = replace(event, cards=tuple(sorted(cards)))
             case DoubtResolvedEvent():
-                self._sizes = []
-                self._held.update(event.board_cards if event.loser_id == self._seat else ())
-            case DiscardEvent(seat, number, n) if seat == self._seat:
-                self._held[number] -= n
-
-    def _sorted(self, event: Event) -> Event:
-        """Sort the cards of a doubted play, like a course."""
-        if not isinstance(event, DoubtResolvedEvent):
-            return event
-        *older, latest = (sorted(cards) for cards in split_shown_cards(event, self._sizes))
-        left = latest if event.correct else [card for card in latest if card != JOKER]
-        return replace(event, latest_cards=CardList(latest), board_cards=CardList([*chain(*older), *left]))
-
-    def known(self, hand: Iterable[int]) -> str:
-        """Return the information state at a question, given the hand."""
-        if self._played is not None:
-            place, number = self._played
-            cards = tuple(sorted((self._held - Counter(hand)).elements()))
-            own = OwnCardsEvent(cards, any(card not in (number, JOKER) for card in cards))
-            self._texts[place] = describe_event(own)
-            self._held, self._played = Counter(hand), None
-        return "; ".join(self._texts)
-
-    def note_answer(self, node: str, answer: bool) -> None:
-        self._texts.append(describe_event(AnswerEvent(node, answer)))
+                *older, latest = (sorted(cards) for cards in split_shown_cards(event, sizes))
+                left = latest if event.correct else [card for card in latest if card != JOKER]
+                event = replace(event, latest_cards=CardList(latest), board_cards=CardList([*chain(*older), *left]))
+                sizes = []
+        texts.append(describe_event(event))
+    return "; ".join(texts)
 
 
 class DubitoCourse(QuestionCourse):
@@ -339,16 +300,17 @@ class DubitoCourse(QuestionCourse):
 
     def steps(self, player: Player) -> list[int]:
         """Return the bot's answers to the questions. The bot's own draws are dropped, because chance draws here."""
-        log = Log()
+        log, before = Log(self.log.events), len(self.log.events)
         if isinstance(player, FiveNodes):
+            player._seating.log = log.of(self.player)
             player.listeners = (AnswerNotes(log, self.player),)
             player.play(self.engine.turn_data())
-        if not log.events:
+        if len(log.events) == before:
             raise UsageError(
                 f"{type(player).__name__} does not answer the nodes A-E, but plays cards of its choice: load "
                 "dubito(moves=cards), or seat a bot that derives from bots.base.BotBase"
             )
-        return [int(event.answer) for event in log.events if isinstance(event, AnswerEvent)]
+        return [int(event.answer) for event in log.events[before:] if isinstance(event, AnswerEvent)]
 
     def words(self, player: int, action: int) -> str:
         return f"{self.node} {'yes' if action else 'no'}" if player != CHANCE else super().words(player, action)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from dubito.errors import IllegalOutput, UsageError
 from dubito.game import Game, GameEvent, Player, Seating, make_player
-from dubito.game.log import Position
+from dubito.game.log import Position, SeatLog
 from dubito.game.streams import DealStreams, SeatStreams
 from dubito.game.table import Entrant
 from dubito.plugins.openspiel.course import CHANCE, TERMINAL, Course, QuestionCourse
@@ -111,10 +111,16 @@ def small_game(game: Game, rules: "BaseModel") -> SmallGame:
 
 
 def _make_player(
-    rules: object, entrant: Entrant, seat: int, draw: int, seed: int, look: "Callable[[SeatStreams], object]"
+    rules: object,
+    entrant: Entrant,
+    seat: int,
+    draw: int,
+    seed: int,
+    look: "Callable[[SeatStreams], object]",
+    log: SeatLog | None = None,
 ) -> Player:
     streams = DealStreams(seed, draw).seat(seat)
-    return make_player(entrant.bot, Seating(seat, draw, draw, streams, look, None, rules), entrant.settings)
+    return make_player(entrant.bot, Seating(seat, draw, draw, streams, look, None, rules, log), entrant.settings)
 
 
 def _with_observations(player: Player, events: Sequence[GameEvent]) -> Player:
@@ -278,7 +284,7 @@ class _OfOurs:
             )
         course = self._course(state)
         look = partial(course.engine.cards, state.seat)
-        player = _make_player(course.rules, entrant, state.seat, draw, seed, look)
+        player = _make_player(course.rules, entrant, state.seat, draw, seed, look, course.log.of(state.seat))
         return _with_observations(player, [event for event in course.log.of(state.seat) if not event.silent])
 
     def act(self, player: Player, state: InfoState) -> int:

@@ -87,9 +87,9 @@ def test_solved_bot_cannot_be_beaten(shell: Shell) -> None:
 
 
 def test_solved_bot_uses_its_observations(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At each question, its diary equals the information state."""
+    """At each question, what it computes from its log equals the information state."""
     known, told = list[str](), 0
-    monkeypatch.setattr(Solved, "_answer", lambda self, node: _noted(self, node, known))
+    monkeypatch.setattr(Solved, "_answer", lambda self: _noted(self, known))
     game = pyspiel.load_game("dubito(players=2,duel=true,ranks=3,copies=3,jokers=1,win_rule=contested,max_turns=30)")
     for seed in range(20):
         bots, chance = [SeatedBot(game, seat, Solved, seed=seed) for seat in (0, 1)], Random(seed)
@@ -107,11 +107,9 @@ def test_solved_bot_uses_its_observations(shell: Shell, monkeypatch: pytest.Monk
     assert told > 200
 
 
-def _noted(bot: Any, node: str, known: list[str]) -> bool:
-    known.append(bot._diary.known(bot.cards))
-    answer = bot.rng.random() < 0.4
-    bot._diary.note_answer(node, answer)
-    return bool(answer)
+def _noted(bot: Any, known: list[str]) -> bool:
+    known.append(bot.information())
+    return bool(bot.rng.random() < 0.4)
 
 
 def test_model_is_asked_the_questions_of_a_game() -> None:

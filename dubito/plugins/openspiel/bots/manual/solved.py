@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from bots.base import BotBase
 from dubito.errors import UsageError
-from dubito.game_data import Event, TurnData
+from dubito.game_data import TurnData
 
 if TYPE_CHECKING:
     from dubito.plugins.openspiel.policy.solver import Solution
@@ -20,7 +20,7 @@ _NEEDED = "plays duels alone: set `duel`, and `ranks`, `copies` and `max_turns` 
 class Solved(BotBase):
     """Plays a CFR+ solution of a duel with at most 2,000 information states; only if named."""
 
-    origin, usual = "Dubito", False
+    origin, usual, reads_log = "Dubito", False, True
 
     @classmethod
     def rules_incompatibility(cls, rules: Any) -> str | None:
@@ -36,41 +36,41 @@ class Solved(BotBase):
         return f"{found.algorithm}, {found.iterations:,} iterations: nash_conv {found.nash_conv:.6f}"
 
     def __init__(self, id: int, iterations: int = ITERATIONS, folder: str = FOLDER) -> None:
-        # Imported late: listing the bots should not load OpenSpiel.
-        from dubito.plugins.openspiel.courses.dubito import Diary
-
         super().__init__(id)
         if not self.rules.duel:
             raise UsageError(f"Solved {_NEEDED}")
         self._how = tuple(self.rules.stored_form().items()), folder, iterations
-        self._diary = Diary(id)
 
     def chances(self, view: Any) -> Mapping[int, float]:
         """Return the probability of each action, for `dubito policy`."""
         return _solution(*self._how).table[view.sees]
 
-    def observe(self, event: Event) -> None:
-        self._diary.observe(event, self.cards)
-
     def bluff_first_hand(self, p: TurnData) -> bool:
-        return self._answer("A")
+        return self._answer()
 
     def maximize_first_hand(self, p: TurnData) -> bool:
-        return self._answer("B")
+        return self._answer()
 
     def should_doubt(self, p: TurnData) -> bool:
-        return self._answer("C")
+        return self._answer()
 
     def bluff_regular(self, p: TurnData) -> bool:
-        return self._answer("D")
+        return self._answer()
 
     def maximize_regular(self, p: TurnData) -> bool:
-        return self._answer("E")
+        return self._answer()
 
-    def _answer(self, node: str) -> bool:
-        answer = self.rng.random() < _solution(*self._how).table[self._diary.known(self.cards)][1]
-        self._diary.note_answer(node, answer)
-        return answer
+    def _answer(self) -> bool:
+        return self.rng.random() < _solution(*self._how).table[self.information()][1]
+
+    def information(self) -> str:
+        """Return the bot's information state."""
+        # Imported late: listing the bots should not load OpenSpiel.
+        from dubito.plugins.openspiel.courses.dubito import describe_log
+
+        log = self._seating.log
+        assert log is not None
+        return describe_log(log.latest())
 
 
 @lru_cache(maxsize=16)
