@@ -30,18 +30,6 @@ class Forfeitable(Protocol):
         """End the game because this seat failed."""
 
 
-class Copying(Protocol):
-    """A state of a game whose outputs can be changed by the bots that returned them."""
-
-    def copy_of(self, output: Any) -> object:
-        """Return a copy of an applied output that no bot holds a reference to."""
-
-
-def copy_output(state: State, output: object) -> object:
-    """Return an applied output, or a copy if it is not a string or a number."""
-    return output if isinstance(output, str | int) else cast(Copying, state).copy_of(output)
-
-
 @dataclass(frozen=True, slots=True)
 class Entrant:
     """A bot with its settings and its display name."""
@@ -310,3 +298,15 @@ class GameCode:
         except Exception:  # the state is only partly built
             turn = 0
         return GameError(self._game.name, self._number, self._deal, turn, one_line(reason, 600))
+
+
+class Copying(Protocol):
+    """A state of a game whose outputs can be changed by the bots that returned them."""
+
+    def copy_of(self, output: Any) -> object:
+        """Return a copy of an applied output that no bot holds a reference to."""
+
+
+def copy_output(state: State, output: object) -> object:
+    """Return an applied output, or a copy if it is not a string or a number."""
+    return output if isinstance(output, str | int) else cast(Copying, state).copy_of(output)

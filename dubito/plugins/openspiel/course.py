@@ -199,6 +199,7 @@ class Course:
     def __init__(self, players: int, rules: object) -> None:
         self.players, self.rules = players, rules
         self.log = Log()
+        self.draws = ChanceDraws()  # of the engine
         self.history: list[tuple[int, int]] = []  # deciders and decisions
         self.engine: Any = None  # None during the deal
         self.script: list[int] = []  # decisions of this stage
@@ -217,7 +218,13 @@ class Course:
         """
         view = self.engine.view()
         action = yield Fork(view.node, [n for n, output in enumerate(self.done) if view.why_illegal(output) is None])
-        self.log_events(self.engine.apply(self.done[action], EVERYTHING))
+        self.move(self.done[action])
+
+    def move(self, output: object, draws: Iterable[float] = ()) -> None:
+        """Make a move for which chance has decided these draws of the engine."""
+        self.draws.draws = [*draws]
+        self.log_events(self.engine.apply(output, EVERYTHING))
+        assert not self.draws.draws, "the engine has drawn less than chance decided"
 
     def apply(self, action: int) -> None:
         """Apply an action or an outcome. If it is illegal, raises IllegalOutput and changes nothing."""

@@ -13,7 +13,6 @@ from typing import Any, Final, Self, cast
 
 from dubito.errors import UsageError
 from dubito.game import GameEvent
-from dubito.game.events import EVERYTHING
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, CardsEvent, HandEvent, HandView, LoseEvent, TakeEvent
 from dubito.games.bs.engine import State, deal
 from dubito.games.bs.game import GAME
@@ -81,7 +80,6 @@ class BSCourse(Course):
         self.longest = len(DECK) + turns * (len(DECK) + 1 + 3 + 2)
         # The deal; seven short events per turn; four piles and a play, also card by card, per round.
         self.most_rows = 5 + turns * 7 + rules.max_rounds * 2 * len(DECK)
-        self._draws = ChanceDraws()
         self._accusers: list[int] = []  # answers about the current play
         super().__init__(players, rules)
 
@@ -98,8 +96,8 @@ class BSCourse(Course):
             number = yield draw("deal", left)
             deck.append(DECK[COPIES * (number + 1) - left[number]])
             left[number] -= 1
-        self._draws = ChanceDraws(deck)
-        self.finish_deal(deal(self.rules.max_rounds, cast(Random, self._draws)))
+        self.draws = ChanceDraws(deck)
+        self.finish_deal(deal(self.rules.max_rounds, cast(Random, self.draws)))
 
     def turn(self) -> Stage:
         """Yield a play's cards or an answer and, after the last answer, the chance draws."""
@@ -111,7 +109,7 @@ class BSCourse(Course):
                 picks.append((yield Fork("cards", [*numbers, DONE] if picks else numbers)))
                 left[picks[-1]] -= 1
             cards = GAME.output_of("cards", picks[:-1], HandView(game.hands[seat]))
-            self.log_events(game.apply(cards, EVERYTHING))
+            self.move(cards)
             return
         accuses = (yield Fork("bs", (NO, YES))) == YES
         accusers, draws = [*self._accusers, *[seat] * accuses], list[float]()
@@ -124,16 +122,11 @@ class BSCourse(Course):
                 hand = self.hand(accusers[0])
                 lost = yield draw("loses", hand)
                 draws.append(draw_for_index(hand.index(lost), len(hand)))
-            self._settle(accuses, draws)
+            self._accusers = []
+            self.move(accuses, draws)
         else:
             self._accusers = accusers
             game.apply(accuses)
-
-    def _settle(self, accuses: bool, draws: list[float]) -> None:
-        """End the turn after the last answer and the draws."""
-        self._accusers, self._draws.draws = [], draws
-        self.log_events(self.engine.apply(accuses, EVERYTHING))
-        assert not self._draws.draws, "the engine has drawn less than chance decided"
 
     def log_events(self, events: Iterable[GameEvent]) -> None:
         super().log_events(map(_without_copies, events))

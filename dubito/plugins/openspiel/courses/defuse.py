@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, Final, Self, cast
 
-from dubito.game.events import EVERYTHING
 from dubito.games.defuse.engine import (
     ACTS,
     ALL_CARDS,
@@ -69,10 +68,6 @@ class DefuseCourse(Course):
 
     engine: State
 
-    def __init__(self, players: int, rules: object) -> None:
-        self._draws = ChanceDraws()
-        super().__init__(players, rules)
-
     def sizes(self, seat: int) -> tuple[int, int]:
         return sum(self.engine.hands[1 - seat].values()), len(self.engine.pile)
 
@@ -88,9 +83,8 @@ class DefuseCourse(Course):
         yield from self._order("deal", cards, draws, 2 * HAND_SIZE)
         pile = [*cards[: -2 * HAND_SIZE], *[DEFUSE] * SPARE_DEFUSES, BOMB]
         yield from self._order("pile", pile, draws)
-        self._draws = ChanceDraws(draws=draws)
-        self.finish_deal(deal(cast(Random, self._draws)))
-        assert not self._draws.draws, "the engine has drawn less than chance decided"
+        self.draws = ChanceDraws(draws=draws)
+        self.finish_deal(deal(cast(Random, self.draws)))
 
     def _order(self, node: str, cards: list[str], draws: list[float], most: int = PILE) -> Stage:
         """Yield the draws that order these cards from the end, matching the engine's swaps.
@@ -109,14 +103,12 @@ class DefuseCourse(Course):
         game, draws = self.engine, list[float]()
         if game.node == "place":
             place = yield Fork("place", range(PLACES, PLACES + len(game.pile) + 1))
-            self.log_events(game.apply(place - PLACES))
+            self.move(place - PLACES)
             return
         act = ACTS[(yield Fork("turn", [n for n, act in enumerate(ACTS) if game.why_illegal(act) is None]))]
         if act == "shuffle":
             yield from self._order("pile", list(game.pile), draws)
-        self._draws.draws = draws
-        self.log_events(game.apply(act, EVERYTHING))
-        assert not self._draws.draws, "the engine has drawn less than chance decided"
+        self.move(act, draws)
 
     def actions_of(self, output: Any) -> list[int]:
         return [PLACES + output if isinstance(output, int) else ACTS.index(output)]

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Final, Self, cast
 
 from dubito.errors import UsageError
 from dubito.game import Player
-from dubito.game.events import EVERYTHING, AnswerEvent
+from dubito.game.events import AnswerEvent
 from dubito.game.log import AnswerNotes, Log, Position, SeatLog
 from dubito.game.streams import SeatStreams
 from dubito.games.dubito.bot import NODES, FiveNodes, five_questions
@@ -280,7 +280,7 @@ class DubitoCourse(QuestionCourse):
         while isinstance(output := self._output(given), Fork):
             given.append((yield output))
         cards = tuple(sorted(output.cards or ()))  # their order within a play is irrelevant
-        self.log_events(self.engine.apply(replace(output, cards=cards), EVERYTHING))
+        self.move(replace(output, cards=cards))
 
     def _output(self, given: Sequence[int]) -> TurnOutput | Fork:
         """Return the turn's output, or the fork to decide next."""
