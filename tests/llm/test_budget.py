@@ -238,7 +238,7 @@ def play(house: House, folder: Path, caps: Caps) -> tuple[RunResult, str]:
         contender(api, MODELS[api], BOT_OF[api], api=api, base_url=house.base_url(api), max_output=32, tries=30)
         for api in PROTOCOLS
     ]
-    of, how = small(*players, games=6, turns=16), {"prices": PRICES, "cache": folder / "cache"}
+    of, how = small(*players, games=6, turns=14), {"prices": PRICES, "cache": folder / "cache"}
     return run_games(of, folder / "run", watch, in_flight=32, caps=caps, **how), watch.describe_use()
 
 

@@ -115,7 +115,7 @@ def test_site_compares_contenders_of_several_runs(tmp_path: Path) -> None:
 def test_only_the_own_move_of_a_turn_with_several_is_named(tmp_path: Path) -> None:
     """A turn of BS consists of a play and the answers of the other seats."""
     players = ("--bots", "Jerk,Player2,ConMan,Hoarder", "--contenders", "CalculatingLiar,Player1")
-    run_in(tmp_path, "run", "--game", "bs", *players, "--games", "40", "--workers", "1", "--output", "r", "--quiet")
+    run_in(tmp_path, "run", "--game", "bs", *players, "--games", "20", "--workers", "1", "--output", "r", "--quiet")
     page = (tmp_path / "r/report/compare.html").read_text()
     found = re.findall(r'<p><strong>(.*?)</strong>.*?<span class="what">(.*?)</span>', page)
     assert len(found) >= 20

@@ -100,7 +100,7 @@ def edit_program() -> None:
             (HONEST, edit_program, "mine: the program's files are not those in the manifest"),
             (RANDOM, lambda: None, "the program answers differently now"),
         ],
-        3,
+        2,
     ),
 )
 def test_a_run_of_another_program_differs(shell: Shell, answer: str, change: Any, problem: str) -> None:

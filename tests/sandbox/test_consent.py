@@ -96,10 +96,12 @@ def test_question_at_a_terminal_decides(shell: Shell, monkeypatch: pytest.Monkey
     assert questions[0].startswith("mine starts the command `python3 honest.py`")
 
 
-def test_typed_command_and_mapping_of_the_caller_need_no_consent(shell: Shell) -> None:
+def test_typed_command_and_mapping_of_the_caller_need_no_consent(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     write_program(shell)
+    for deals in ("_DEALS", "_REPEATED_DEALS"):
+        monkeypatch.setattr(f"dubito.workshop.bot_check.{deals}", 1)
     checked = shell("bots", "check", "python3 honest.py", "--ask")
-    assert " of 48 games" in checked.err
+    assert " of 4 games" in checked.err
     player = {"name": "mine", "process": ["python3", "-u", "honest.py"]}
     dubito.run({"games": 3, "bots": ["StefaBot", player]}, output="mapping", workers=1).close()
     (shell.folder / "file.yaml").write_text(json.dumps({"games": 3, "bots": ["StefaBot", player | {"name": "x"}]}))

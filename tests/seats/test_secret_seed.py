@@ -29,7 +29,7 @@ from tests.seats.kit import Connection, honest_answer, play_agent, serve_agent
 SEAT = ("--opponents", "StefaBot,ClaudeBot", "--table-sizes", "3", "--quiet")
 PROGRAM = {"name": "mine", "process": [sys.executable, str(REPO / "examples/programs/honest.py")]}
 CONFIG = {"games": 4, "table_sizes": [3], "bots": ["StefaBot", "ClaudeBot", PROGRAM]}
-GUESSES = {"few": 2_000, "many": 1_000_000}
+GUESSES = {"few": 500, "many": 1_000_000}
 
 
 def read_manifest(folder: str) -> dict[str, Any]:

@@ -9,19 +9,31 @@ import yaml
 
 from dubito.serve import listen
 from tests.cli.kit import Shell, start
-from tests.conftest import in_gate
 from tests.web.kit import BOTS, Browser
 
 
-def test_server_resumes_games_after_ctrl_c(tmp_path: Path) -> None:
-    """The server listens on loopback under any name, without a warning.
+@pytest.fixture
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Set the browser, and return the file with the addresses that it opens."""
+    script = tmp_path / "browser"
+    script.write_text(f'#!/bin/sh\necho "$1" >> {tmp_path}/opened\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("BROWSER", f"{script} %s")
+    return tmp_path / "opened"
+
+
+def test_server_resumes_games_after_ctrl_c(tmp_path: Path, opened: Path) -> None:
+    """The server listens on loopback under any name, without a warning, and opens its page only if told to.
 
     New tables use the rules of the config and of flags, which override it. A page cannot choose them.
     """
     rules = {"duel": True, "ranks": 2, "copies": 2, "jokers": 0, "max_turns": 2}
     (tmp_path / "c.yaml").write_text(yaml.safe_dump({"rules": {**rules, "ranks": 3}}))
-    browser = Browser(0)
-    for host, words in (("127.0.0.1", ()), ("LOCALHOST", ("c.yaml", "--ranks", "2", "--host", "LOCALHOST"))):
+    browser, addresses = Browser(0), list[str]()
+    for host, words in (
+        ("127.0.0.1", ("--browser",)),
+        ("LOCALHOST", ("c.yaml", "--ranks", "2", "--host", "LOCALHOST", "--no-browser")),
+    ):
         with start(tmp_path, "web", "--port", "0", *words) as process:
             assert process.stdout is not None
             address, folder = process.stdout.readline().split()[-1], process.stdout.readline()
@@ -29,6 +41,7 @@ def test_server_resumes_games_after_ctrl_c(tmp_path: Path) -> None:
             first = not browser.port
             browser.port = int(address.removesuffix("/").rpartition(":")[2])
             assert address == f"http://{host}:{browser.port}/"
+            addresses.append(address)
             lobby = browser("GET", "/").text
             assert 'data-value="&#34;contested&#34;"' in lobby, "settings that are not fixed are offered"
             view = browser.sit(BOTS, seat=0) if first else browser.view()
@@ -39,24 +52,8 @@ def test_server_resumes_games_after_ctrl_c(tmp_path: Path) -> None:
             process.send_signal(signal.SIGINT)
             out, err = process.communicate()
         assert (process.returncode, out, err) == (0, "stopped\n", "")
+        assert opened.read_text().split() == addresses[:1]
     assert len(list((tmp_path / "games" / "running").iterdir())) == 2
-
-
-@pytest.mark.parametrize("flag", in_gate(["--browser", "--no-browser"], ["--browser"]))
-def test_page_opens_in_browser_unless_told_not_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flag: str) -> None:
-    script = tmp_path / "browser"
-    script.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/opened\n')
-    script.chmod(0o755)
-    monkeypatch.setenv("BROWSER", f"{script} %s")
-    with start(tmp_path, "web", "--port", "0", flag) as process:
-        assert process.stdout is not None
-        address = process.stdout.readline().split()[-1]
-        assert Browser(int(address.removesuffix("/").rpartition(":")[2]))("GET", "/").status == 200
-        process.send_signal(signal.SIGINT)
-        process.communicate()
-    opened = tmp_path / "opened"
-    assert opened.exists() == (flag == "--browser")
-    assert not opened.exists() or opened.read_text() == f"{address}\n"
 
 
 def test_other_host_has_a_warning_and_the_named_game_comes_first(tmp_path: Path) -> None:
@@ -131,15 +128,6 @@ def test_web_beside_running_watch_asks_models_too(tmp_path: Path) -> None:
         assert Browser(ports[0])("GET", "/games/0").status == 200
         assert Browser(ports[1]).sit([*models], seat=0)["asked"]
     assert len({*ports}) == 2
-
-
-def test_watch_web_answers_to_allowed_host(tmp_path: Path) -> None:
-    words = ("StefaBot", "ClaudeBot", "MrDoubt", "--web", "--port", "0", "--allow-host", "mine.example")
-    with start(tmp_path, "watch", *words) as process:
-        assert process.stdout is not None
-        port = int(process.stdout.readline().split("/ (")[0].rpartition(":")[2])
-        assert Browser(port)("GET", "/games/0", headers={"Host": "mine.example"}).status == 200
-        assert Browser(port)("GET", "/games/0", headers={"Host": "evil.example"}).status == 421
 
 
 COMMANDS = (("web",), ("watch", "StefaBot", "ClaudeBot", "MrDoubt", "--web"))

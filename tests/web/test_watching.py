@@ -245,12 +245,15 @@ def test_game_starts_with_its_own_page(home: Path) -> None:
         assert live.followed.is_set()
 
 
-def test_server_runs_until_ctrl_c(tmp_path: Path) -> None:
-    with start(tmp_path, "watch", "StefaBot", "ClaudeBot", "MrDoubt", "--web", "--port", "0") as process:
+def test_server_answers_to_an_allowed_host_until_ctrl_c(tmp_path: Path) -> None:
+    words = ("StefaBot", "ClaudeBot", "MrDoubt", "--web", "--port", "0", "--allow-host", "mine.example")
+    with start(tmp_path, "watch", *words) as process:
         assert process.stdout is not None
         address = process.stdout.readline().split()[2]
         port = int(address.removesuffix("/").rpartition(":")[2])
         assert "StefaBot · ClaudeBot · MrDoubt" in Browser(port)("GET", "/games/0").text
+        assert Browser(port)("GET", "/games/0", headers={"Host": "mine.example"}).status == 200
+        assert Browser(port)("GET", "/games/0", headers={"Host": "evil.example"}).status == 421
         process.send_signal(signal.SIGINT)
         out, err = process.communicate()
     assert (process.returncode, out, err) == (0, "stopped\n", "")

@@ -214,7 +214,7 @@ def test_rules_that_no_game_has_are_refused(name: str, says: str) -> None:
         pyspiel.load_game(name)
 
 
-@pytest.mark.parametrize(("missing", "extra"), [("pyspiel", "openspiel"), ("shimmy", "pettingzoo")])
+@pytest.mark.parametrize(("missing", "extra"), in_gate([("pyspiel", "openspiel"), ("shimmy", "pettingzoo")], 1))
 def test_missing_extra_names_the_package_to_install(missing: str, extra: str) -> None:
     code = f"import sys; sys.modules[{missing!r}] = None; import dubito.plugins.openspiel.environment"
     done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=False)
