@@ -342,7 +342,7 @@ SERVERS: Final = {
 }
 
 
-@pytest.mark.parametrize("protocol", SERVERS)
+@pytest.mark.parametrize("protocol", in_gate(SERVERS, ["responses", "messages"]))
 def test_advised_recording_asks_the_same_server_the_same_way(
     shell: Shell, protocol: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,7 +39,10 @@ def test_new_bot_passes_its_checks_and_the_suggested_commands_work(shell: Shell,
         assert shell(*command).code == 0
 
 
-@pytest.mark.parametrize("words", [("mine",), ("mine", "--game", "bs"), ("my-own_2", "--game", "defuse")])
+PROMPTS = [("mine",), ("mine", "--game", "bs"), ("my-own_2", "--game", "defuse")]
+
+
+@pytest.mark.parametrize("words", in_gate(PROMPTS, PROMPTS[::2]))
 def test_new_prompt_renders_without_flaws_beside_nothing_else(shell: Shell, words: tuple[str, ...]) -> None:
     said = shell("new", "prompt", *words)
     assert said.code == 0

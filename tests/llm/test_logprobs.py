@@ -14,6 +14,7 @@ from dubito.llm.protocols.chat import ChatEvents
 from dubito.llm.redaction import Redaction
 from dubito.llm.streamed import StreamedReply
 from tests.cli.kit import Shell
+from tests.conftest import in_gate
 from tests.llm.kit import Incoming, Response, Server, player_at, reply_body, respond, rows, run_games, small
 
 Tokens = Sequence[tuple[str, Mapping[str, float]]]
@@ -120,7 +121,7 @@ def test_drawn_answers_follow_the_probability(tmp_path: Path) -> None:
     assert 0.2 < counts[1] / sum(counts.values()) < 0.6
 
 
-@pytest.mark.parametrize("prompt", ["plain", "plan"])
+@pytest.mark.parametrize("prompt", in_gate(["plain", "plan"], ["plan"]))
 def test_house_gives_the_odds_of_its_answers(tmp_path: Path, shell: Shell, prompt: str) -> None:
     player = {"bot": "OpenAIBot", "name": "x", "model": "house-sharp", "base_url": "house", "api": "chat"}
     config = small({**player, "belief": "logprobs", "prompt": prompt, "play": "drawn"}, turns=20)

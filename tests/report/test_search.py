@@ -35,7 +35,7 @@ Seats = dict[str, list[tuple[str, str]]]
 def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hostile") / "run"
     bots = [{"bot": bot, "name": name} for name, bot in zip(NAMES, ["RandomBoi", "SusBoi"] * 4, strict=True)]
-    hand_written(folder, games=80, bots=bots, table_sizes=[3, 4])
+    hand_written(folder, games=40, bots=bots, table_sizes=[3, 4])
     report_of(folder)
     return folder
 
@@ -44,7 +44,7 @@ def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def mixed_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Play a run of a fake model, which counts as one kind, against hand-written bots, with unfinished games."""
     folder = tmp_path_factory.mktemp("mixed") / "run"
-    run_games(small(contender("my model"), contender("fake"), games=20, turns=60), folder)
+    run_games(small(contender("my model"), contender("fake"), games=10, turns=40), folder)
     report_of(folder)
     return folder
 

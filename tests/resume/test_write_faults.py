@@ -53,7 +53,9 @@ FAULTS: dict[str, Callable[[Path], None]] = {
 CASES = [(fault, moment) for fault in FAULTS for moment in (0, GAMES // 2, GAMES)]
 
 
-@pytest.mark.parametrize(("fault", "moment"), in_gate(CASES, [("folder removed", 10), ("no descriptors", 20)]))
+@pytest.mark.parametrize(
+    ("fault", "moment"), in_gate(CASES, [("folder removed", GAMES // 2), ("no descriptors", GAMES)])
+)
 def test_unwritable_log_ends_run_with_message(tmp_path: Path, fault: str, moment: int) -> None:
     """Writing fails at the start, while games play, or with the last game."""
     folder, broken, failures = tmp_path / "run", list[int](), list[str]()
