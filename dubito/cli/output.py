@@ -93,8 +93,8 @@ def show(
             say(f"{'warning: ' if block.warning else ''}{block.text}")
         elif block is not None:
             block = block.with_kinds(kinds or {})
-            cells = [[cell for column, cell in row if not column.detail] for row in block.format_rows()]
-            table(block.title, [column.title for column in block.columns if not column.detail], cells)
+            shown = [column for column in block.columns if not column.detail]
+            table(block.title, [one.title for one in shown], [*zip(*(one.texts for one in shown), strict=True)])
             for sentence in block.notes if notes else ():
                 say(sentence)
 

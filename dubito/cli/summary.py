@@ -188,16 +188,11 @@ def print_tables(run: RunResult, sizes: bool) -> None:
 
 def _neighbours_table(rows: Sequence[RankingRow], rate: str) -> ResultTable:
     title = f"Effect of neighbours: standard deviation of the {rate} across next and previous players"
-    columns = [
-        Column("bot", "bot", "player", [row.name for row in rows]),
-        Column("by next", "by next", "text", [_format_deviation(row.deviation_by_next) for row in rows]),
-        Column("by prev", "by prev", "text", [_format_deviation(row.deviation_by_prev) for row in rows]),
-    ]
+    columns = [Column("bot", "bot", "player", [row.name for row in rows])]
+    sides = {"by next": [row.deviation_by_next for row in rows], "by prev": [row.deviation_by_prev for row in rows]}
+    for side, deviations in sides.items():
+        columns.append(Column(side, side, "text", ["-" if one is None else f"{one:.2f}" for one in deviations]))
     return ResultTable("beside", title, columns)
-
-
-def _format_deviation(deviation: float | None) -> str:
-    return "-" if deviation is None else f"{deviation:.2f}"
 
 
 def print_report_path(folder: Path, new: bool) -> None:

@@ -76,6 +76,10 @@ class Column:
     def numeric(self) -> bool:
         return self.kind not in _TEXTS
 
+    @property
+    def texts(self) -> list[str]:
+        return [cell_text(value, self.kind) for value in self.values]
+
 
 def kind_title(kinds: Iterable[str]) -> str:
     """Return the title of a column of kinds. A replay proves only which moves are a hand-written bot's."""
@@ -116,10 +120,6 @@ class ResultTable:
     @property
     def rows(self) -> list[tuple[Value, ...]]:
         return [*zip(*(column.values for column in self.columns), strict=True)]
-
-    def format_rows(self) -> Iterator[list[tuple[Column, str]]]:
-        for row in self.rows:
-            yield [(column, cell_text(value, column.kind)) for column, value in zip(self.columns, row, strict=True)]
 
     @property
     def shown_columns(self) -> list[Column]:

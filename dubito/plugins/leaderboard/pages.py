@@ -38,7 +38,7 @@ from dubito.report.tables import (
 from dubito.report.verdicts import describe_verdict
 from dubito.stats.players import fallback_share
 from dubito.stats.ranking import ContenderRow, PairRow, contender_pairs, contender_ranking, relate_contenders
-from dubito.stats.relation import FALLBACK_LIMIT, Relation
+from dubito.stats.relation import FALLBACK_LIMIT, ComparedPair, Relation
 from dubito.store.folder import to_yaml
 from dubito.store.spend import PICO, PlayerLog, dollars
 
@@ -305,10 +305,9 @@ def _build_table(board: _Board) -> ResultTable:
     rows = [board.row(each) for each in board.ranked]
     kinds, logs = [kind_of_player(row.spec) for row in rows], [row.log for row in rows]
     models = [one_line(", ".join(row.answerers.ids), 120) if row.answerers else None for row in rows]
-    files, reports = (
-        [one_line(row.submission.file, 120) for row in rows],
-        [f"{report_path(row.submission)}/index.html" for row in rows],
-    )
+    files = [one_line(row.submission.file, 120) for row in rows]
+    reports = [f"{report_path(row.submission)}/index.html" for row in rows]
+    fallbacks = [None if log is None else fallback_share(log.outcomes) for log in logs]
     rates, games = [each.rates[first.key] for each in board.ranked], [row.games_path for row in rows]
     columns = [
         Column("player", "player", "text", [board.label(row.id) for row in rows], [row.path for row in rows]),
@@ -321,9 +320,7 @@ def _build_table(board: _Board) -> ResultTable:
         Column("prompt", "prompt", "text", [row.spec.prompt[:12] or None for row in rows]),
         Column("calls", "calls", "count", [None if log is None else log.calls for log in logs]),
         Column("cost", "dollars (claimed)", "dollars", [None if log is None else log.picodollars for log in logs]),
-        Column(
-            "fallback", "fallback %", "rate", [None if log is None else fallback_share(log.outcomes) for log in logs]
-        ),
+        Column("fallback", "fallback %", "rate", fallbacks),
         Column("file", "submission", "text", files, reports),
     ]
     title = "All rows: click a name for its page, a number for its games, a file for its run's report"
@@ -416,35 +413,24 @@ def _build_pairs_table(board: _Board, row: _Row) -> ResultTable:
     measures = [board.results.measure(key) for key in board.results.headline]
     pairs = [pair for pair in board.pairs if row.id in (pair.one.name, pair.other.name)]
     others = [board.rows[pair.other.name if pair.one.name == row.id else pair.one.name] for pair in pairs]
-    compared = {
-        one.key: [
-            pair.differences[one.key] if pair.one.name == row.id else -pair.differences[one.key] for pair in pairs
-        ]
-        for one in measures
-    }
-    paths, verdicts = [board.page_path(pair) for pair in pairs], map(describe_significance, compared[measures[0].key])
-    columns = [
-        Column(
-            "against", "against", "text", [board.label(other.id) for other in others], [other.path for other in others]
-        ),
-        *(
-            Column(
-                one.key,
-                f"{one.title}, difference",
-                difference_kind(one),
-                [pair.difference for pair in compared[one.key]],
-                paths,
-            )
-            for one in measures
-        ),
-        Column("apart", f"{measures[0].title} significant", "text", [*verdicts]),
-    ]
+    names, links = [board.label(other.id) for other in others], [other.path for other in others]
+    columns = [Column("against", "against", "text", names, links)]
+    paths = [board.page_path(pair) for pair in pairs]
+    for one in measures:
+        differences = [_difference_of(row, pair, one.key).difference for pair in pairs]
+        columns.append(Column(one.key, f"{one.title}, difference", difference_kind(one), differences, paths))
+    verdicts = [describe_significance(_difference_of(row, pair, measures[0].key)) for pair in pairs]
+    columns.append(Column("apart", f"{measures[0].title} significant", "text", verdicts))
     key = f"{row.submission.key}-{row.place}-pairs"
     title = (
         "Paired differences on the same deals, with 95 % confidence intervals. Click a name for its page, a number for "
         "the pair's page"
     )
     return ResultTable(key, title, columns)
+
+
+def _difference_of(row: _Row, pair: PairRow, key: str) -> ComparedPair:
+    return pair.differences[key] if pair.one.name == row.id else -pair.differences[key]
 
 
 @dataclass(frozen=True, slots=True)

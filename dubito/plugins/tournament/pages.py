@@ -104,19 +104,14 @@ def rounds_table(result: Standings, number: int) -> ResultTable:
     """Return all rounds: the first choices, the dropped bots and the winners."""
     game = result.games[number]
     assert game.ranking is not None
-    rounds = [(place, count, votes) for place in game.ranking.places for count, votes in enumerate(place.rounds)]
+    rounds = [(place, count) for place in game.ranking.places for count in range(len(place.rounds))]
+    votes = [_list_votes(result, place.rounds[count]) for place, count in rounds]
+    outcomes = [describe_outcome(result.bots, place, count) for place, count in rounds]
     columns = [
-        Column("place", "for place", "text", [f"{place.place}" for place, _, _ in rounds]),
-        Column("round", "round", "text", [f"{count + 1}" for _, count, _ in rounds]),
-        Column(
-            "votes",
-            "first choices among those still in",
-            "text",
-            [_list_votes(result, votes) for _, _, votes in rounds],
-        ),
-        Column(
-            "outcome", "outcome", "text", [describe_outcome(result.bots, place, count) for place, count, _ in rounds]
-        ),
+        Column("place", "for place", "text", [f"{place.place}" for place, _ in rounds]),
+        Column("round", "round", "text", [f"{count + 1}" for _, count in rounds]),
+        Column("votes", "first choices among those still in", "text", votes),
+        Column("outcome", "outcome", "text", outcomes),
     ]
     notes = [f"Tie: {sentence}." for sentence in game.ranking.ties]
     return ResultTable(f"rounds-{number}", f"{game.name}: rounds of the instant run-off", columns, notes)
@@ -150,28 +145,19 @@ def _join_names(names: Sequence[str], bots: Sequence[int]) -> str:
 
 
 def conduct_table(result: Standings) -> ResultTable:
-    conducts = [
-        (bot, game.name, conduct)
-        for game in result.games
-        for bot, conduct in zip(result.bots, game.conduct, strict=True)
-    ]
-    own = [conduct for _, _, conduct in conducts]
+    conducts = [(game, bot) for game in result.games for bot in range(len(game.conduct))]
+    own = [game.conduct[bot] for game, bot in conducts]
+    failed = [one.failed / one.matches if one.matches else None for one in own]
+    means = [one.think / one.answers / _MEGA if one.answers else None for one in own]
     endings = [", ".join(f"{status}: {count:,}" for status, count in one.exit_codes.most_common()) for one in own]
     columns = [
-        Column("bot", "bot", "text", [bot for bot, _, _ in conducts]),
-        Column("game", "game", "text", [game for _, game, _ in conducts]),
+        Column("bot", "bot", "text", [result.bots[bot] for _, bot in conducts]),
+        Column("game", "game", "text", [game.name for game, _ in conducts]),
         Column("matches", "matches", "count", [one.matches for one in own]),
         *(Column(kind, kind, "count", [one.strikes[kind] for one in own]) for kind in _STRIKES),
-        Column(
-            "failed",
-            "overrun or crashed, % of matches",
-            "rate",
-            [one.failed / one.matches if one.matches else None for one in own],
-        ),
+        Column("failed", "overrun or crashed, % of matches", "rate", failed),
         Column("replaced", "replaced actions", "count", [one.replaced for one in own]),
-        Column(
-            "think", "mean answer s", "price", [one.think / one.answers / _MEGA if one.answers else None for one in own]
-        ),
+        Column("think", "mean answer s", "price", means),
         Column("slowest", "slowest answer s", "decimal", [one.slowest / _MEGA for one in own]),
         Column("data", "data bytes", "count", [one.data for one in own], detail=True),
         Column("endings", "exit codes", "text", endings, detail=True),

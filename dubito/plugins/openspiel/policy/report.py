@@ -85,10 +85,7 @@ def value_table(findings: Findings) -> ResultTable:
     ]
     for name, other in findings.reference_tables.items():
         for seat in range(tree.players):
-            seated = [
-                [table if player == seat else other for player in range(tree.players)] for table in tables.values()
-            ]
-            values = [expected_values(tree, each)[seat] for each in seated]
+            values = [_value_in_seat(tree, table, other, seat) for table in tables.values()]
             columns.append(Column(f"{name.strip('()')}_{seat}", f"against {name}, seat {seat}", "decimal", values))
     notes = [
         "nash_conv is how much more best responses win than this strategy, summed over all seats; 0 means unbeatable. "
@@ -97,6 +94,10 @@ def value_table(findings: Findings) -> ResultTable:
         f"{SOLVED}: {findings.solution.algorithm}, {findings.solution.iterations:,} iterations.",
     ]
     return ResultTable("worth", f"Ways to play {findings.game.name}", columns, notes)
+
+
+def _value_in_seat(tree: Tree, table: PolicyTable, other: PolicyTable, seat: int) -> float:
+    return expected_values(tree, [table if player == seat else other for player in range(tree.players)])[seat]
 
 
 def _describe_method(statement: StatedPolicy | None) -> str:
@@ -126,11 +127,8 @@ def fallbacks(findings: Findings) -> list[ResultTable | Paragraph]:
         columns.append(Column(f"{key}_worst", f"{title}, worst", "decimal", [one.low for one in bounds]))
         columns.append(Column(f"{key}_best", f"{title}, best", "decimal", [one.high for one in bounds]))
     title = "Missing answers count as all legal actions being equally likely; other answers could have"
-    notes = (
-        ["The maximum is an upper bound on nash_conv that may not be reachable."]
-        if not all(conv.exact for conv in convs)
-        else []
-    )
+    exact = all(conv.exact for conv in convs)
+    notes = [] if exact else ["The maximum is an upper bound on nash_conv that may not be reachable."]
     return [ResultTable("fallbacks", title, columns, notes)]
 
 
