@@ -193,6 +193,22 @@ def test_csv_and_json_agree(models_run: Path) -> None:
         assert records(report, key) == plain
 
 
+def test_columns_with_different_numbers_of_values_are_refused() -> None:
+    table = ResultTable("t", "T", [Column("a", "a", "count", [1, 2]), Column("b", "b", "count", [1])])
+    with pytest.raises(ValueError, match="shorter"):
+        table.to_csv()
+
+
+def test_each_player_column_gets_a_column_of_kinds() -> None:
+    columns = [
+        Column("bot", "bot", "player", ["a", "b"]),
+        Column("games", "games", "count", [3, 4]),
+        Column("other", "against", "player", ["b", "c"]),
+    ]
+    table = ResultTable("t", "T", columns).with_kinds({"a": "model", "b": "hand-written"})
+    assert table.to_csv() == "bot,kind,games,other,other_kind\na,model,3,b,hand-written\nb,hand-written,4,c,\n"
+
+
 def test_interval_ends_have_separate_columns() -> None:
     rates = [Rate(0.5, 0.25, 0.75), None]
     table = ResultTable("t", "T", [Column("bot", "bot", "text", ["a", "b"]), Column("x", "x", "rate", rates)])
