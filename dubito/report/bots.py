@@ -16,6 +16,7 @@ from dubito.report.run_tables import (
     attempts_table,
     calibration_bins,
     calibration_table,
+    chance_level_column,
     decisions_table,
     measure_column,
     model_columns,
@@ -402,7 +403,6 @@ def _seats(source: Run, scanned: Scan, player: int, key: str) -> list[Block]:
     sizes = [(size, seat) for size in table_sizes(source.tally) for seat in range(size)]
     seats = [(size, seat, games) for size, seat in sizes if (games := scanned.seats(player, size, seat))]
     chances = [results.equal_share(size).get(results.headline[0]) for size, _, _ in seats]
-    chance_level = measure_column(results.measure(results.headline[0]), chances)
     columns = [
         Column("size", "table size", "count", [size for size, _, _ in seats]),
         Column("seat", "seat", "count", [seat for _, seat, _ in seats]),
@@ -412,7 +412,7 @@ def _seats(source: Run, scanned: Scan, player: int, key: str) -> list[Block]:
             for one in results.measures
             if one.key in results.headline
         ),
-        replace(chance_level, key=f"equal_share_{chance_level.key}", title=f"chance level: {chance_level.title}"),
+        chance_level_column(results.measure(results.headline[0]), chances),
     ]
     return [ResultTable(f"{key}-by-seat", "By seat; seat 0 plays first", columns, scanned.coverage_notes)]
 

@@ -221,13 +221,9 @@ class Stories:
             parts.setdefault(many, []).append(one)
         halves = {"first half of the game": False, "second half": True}
         parts |= {title: [one for one in plays if one.late is half] for title, half in halves.items()}
-        forced, called = (
-            [self._rate((one.game, one.lie == "forced") for one in own) for own in parts.values()],
-            [
-                self._rate((one.game, any(so for _, so in one.called)) for one in own if one.lie and one.called)
-                for own in parts.values()
-            ],
-        )
+        calls = [[one for one in own if one.lie and one.called] for own in parts.values()]
+        forced = [self._rate((one.game, one.lie == "forced") for one in own) for own in parts.values()]
+        called = [self._rate((one.game, any(so for _, so in one.called)) for one in own) for own in calls]
         columns = [
             Column("part", "part", "text", [*parts]),
             Column("plays", "plays", "count", [len(own) for own in parts.values()]),
@@ -278,12 +274,13 @@ class Stories:
         found = [(which, one) for which, each in moments.items() for one in each[:_MAX_MOMENTS]]
         if not found:
             return None
-        links, what, where = zip(*(self._moment(one) for _, one in found), strict=True)
+        described = [self._moment(one) for _, one in found]
+        links = [link for link, _, _ in described]
         stated = [None if isinstance(one, TrackedPlay) else self._answer(one)[1] for _, one in found]
         columns = [
-            Column("where", "where", "text", where, links),
+            Column("where", "where", "text", [where for _, _, where in described], links),
             Column("which", "kind of moment", "text", [which for which, _ in found]),
-            Column("what", "what", "text", what),
+            Column("what", "what", "text", [what for _, what, _ in described]),
             Column("pile", "cards at stake", "count", [one.pile for _, one in found]),
             Column("whom", "against", "text", [self._name_opponents(one) for _, one in found]),
             Column("stated", "stated probability", "decimal", stated),

@@ -249,10 +249,10 @@ def _kinds_table(one: Side, other: Side, splits: Sequence[Split], key: str) -> R
         Column("other", other.label, "text", [kind for _, kind in found]),
         Column("times", "times", "count", [len(by_kinds[both]) for both in found]),
     ]
-    for side, (key_of_side, label) in enumerate((("one", one.label), ("other", other.label))):
+    for side, side_key, label in ((0, "one", one.label), (1, "other", other.label)):
         scores = [sum(split.games[side].score for split in by_kinds[both]) / len(by_kinds[both]) for both in found]
         title = f"{label}'s {first.column_title} afterwards"
-        columns.append(Column(f"{key_of_side}_score", title, column_kind(first), scores))
+        columns.append(Column(f"{side_key}_score", title, column_kind(first), scores))
     return ResultTable(key, "What they did when they first differed", columns)
 
 

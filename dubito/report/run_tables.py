@@ -75,11 +75,13 @@ def rate_columns(results: Results, rows: Sequence[RankingRow | ContenderRow]) ->
     return [measure_column(one, [row.rates[one.key] for row in rows]) for one in results.measures]
 
 
+def chance_level_column(measure: Measure, values: Sequence[Value]) -> Column:
+    return Column(f"equal_share_{measure.key}", f"chance level: {measure.column_title}", column_kind(measure), values)
+
+
 def chance_level_columns(results: Results, rows: Sequence[RankingRow | SizeRow | ContenderRow]) -> list[Column]:
-    columns = [
-        measure_column(results.measure(key), [row.equal_share.get(key) for row in rows]) for key in results.headline
-    ]
-    return [replace(one, key=f"equal_share_{one.key}", title=f"chance level: {one.title}") for one in columns]
+    measures = map(results.measure, results.headline)
+    return [chance_level_column(one, [row.equal_share.get(one.key) for row in rows]) for one in measures]
 
 
 def _bounds_columns(results: Results, bounds: Sequence[FallbackBounds]) -> list[Column]:
