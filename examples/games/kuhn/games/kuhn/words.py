@@ -12,10 +12,6 @@ class KuhnTeller(Teller[KuhnState]):
     def panels(self) -> list[Panel]:
         return [*map(self.hand_panel, (0, 1)), Panel("The pot", f"{2 + self.state.acts.count('bet')} chips")]
 
-    def ending(self) -> list[str]:
-        mark, winner = max((mark, seat) for seat, mark in enumerate(self.state.ending().marks))
-        return [f"The game is over: {self.reader.does(winner, 'wins')} {mark - 2} of the other's chips."]
-
 
 class KuhnWords(Words[KuhnState, NoRules]):
     TELLER = KuhnTeller
