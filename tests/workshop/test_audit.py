@@ -43,9 +43,8 @@ def kuhn(shell: Shell) -> Shell:
         GAME,
         ("@dataclass(frozen=True, slots=True)\nclass CardEvent", "@dataclass(frozen=True)\nclass CardEvent"),
         (
-            "\n\n    @property\n    def seat",
-            f"\n        [object.__setattr__(card, '_deck', {order}) for card in self.start[1:]]"
-            "\n\n    @property\n    def seat",
+            "\n\n    def view",
+            f"\n        [object.__setattr__(card, '_deck', {order}) for card in self.start[1:]]\n\n    def view",
         ),
     )
     return shell
