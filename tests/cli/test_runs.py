@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.kit import Shell, start
 
-RUN = ("run", "--games", "20", "--bots", "StefaBot,RandomBoi", "--table-sizes", "3", "--quiet")
+RUN = ("run", "--games", "10", "--bots", "StefaBot,RandomBoi", "--table-sizes", "3", "--quiet")
 
 
 def play(shell: Shell, folder: str, date: int, *more: str) -> None:
@@ -36,8 +36,8 @@ def test_latest_run_is_listed_first(shell: Shell) -> None:
     os.utime(broken / "manifest.yaml", (1, 1))
     said = shell("status", "runs")
     assert [re.split(r"  +", line.strip()) for line in said.out.splitlines()[2:]] == [
-        ["runs/set/newer", "bs", "finished", "20", "2023-11-14 22:14"],
-        ["runs/older", "dubito", "finished", "20", "2023-11-14 22:13"],
+        ["runs/set/newer", "bs", "finished", "10", "2023-11-14 22:14"],
+        ["runs/older", "dubito", "finished", "10", "2023-11-14 22:13"],
     ]
     assert said.err == "cannot be read: runs/broken/manifest.yaml is damaged: the run's identity is missing\n"
     assert "results digest" in shell("status").out
@@ -47,8 +47,8 @@ def test_latest_run_is_listed_first(shell: Shell) -> None:
 def test_stopped_run_reports_its_progress(shell: Shell) -> None:
     play(shell, "runs/one", 1_700_000_000)
     manifest = Path("runs/one/manifest.yaml")
-    manifest.write_text(manifest.read_text().replace("games: 20", "games: 1000", 1))
-    assert " stopped  20 of 1,000 " in shell("status", "runs").out
+    manifest.write_text(manifest.read_text().replace("games: 10", "games: 1000", 1))
+    assert " stopped  10 of 1,000 " in shell("status", "runs").out
 
 
 def test_folder_without_runs(shell: Shell) -> None:
