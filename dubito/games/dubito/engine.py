@@ -162,7 +162,7 @@ def why_illegal(output: object, held: list[int], number: int, can_doubt: bool, r
     """Return why the seat to move may not do this, or None if it may (R3, R4, R13).
 
     `held` counts the seat's own cards by value, `number` is the round's number (0 on an empty board), and numbers go up
-    to `ranks`. Types are compared exactly and only their names are quoted, so that none of the bot's code runs.
+    to `ranks`. Types are compared exactly and only their names are quoted, so that the bot's code does not run.
     """
     if type(output) is not TurnOutput:
         return f"the output must be a TurnOutput, not {_kind(output)}"
