@@ -9,7 +9,7 @@ fake models cannot show (reasoning, call times, the use of the provider's cache)
 import math
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import mul
 from pathlib import Path
@@ -300,7 +300,7 @@ def describe_reach(estimates: Sequence[Estimate], experiment: Experiment, caps: 
         "tokens": sum(each.tokens_in.typical + each.tokens_out.typical for each in estimates),
         "usd": sum(each.picodollars.typical for each in estimates if each.picodollars),
     }
-    limits = {name: limit for name in use if (limit := asdict(caps)[name]) is not None and use[name]}
+    limits = {name: caps.limits[name] for name in use if name in caps.limits and use[name]}
     if not limits:
         return None
     name = min(limits, key=lambda each: limits[each] / use[each])

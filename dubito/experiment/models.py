@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -219,9 +219,9 @@ class PipelineFigures:
         spent, reserved = self.pipeline.budget.spent, self.pipeline.budget.reserved
         words = [f"{spent.calls:,} call{'s' * (spent.calls != 1)}"]
         for name, write in (("calls", "{:,}".format), ("tokens", "{:,}".format), ("usd", dollars)):
-            cap = asdict(self.caps)[name]
+            cap = self.caps.limits.get(name)
             if cap is not None:
-                used, held = asdict(spent)[name], asdict(reserved)[name]
+                used, held = spent.amounts[name], reserved.amounts[name]
                 words.append(f"{name}: {write(used)} spent, {write(held)} reserved, {write(cap - used - held)} left")
         if self.caps.usd is None and spent.usd:
             words.append(dollars(spent.usd))

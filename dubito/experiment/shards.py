@@ -7,7 +7,7 @@ import re
 import shutil
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -102,12 +102,12 @@ def _format_budget_flag(run: Run, more: Caps) -> str:
     """Return the `--budget` of the whole run that allows this shard to spend `more`."""
     wholes = {}
     for name in ("usd", "calls", "tokens"):
-        if (cap := asdict(more)[name]) is not None:
+        if (cap := more.limits.get(name)) is not None:
             step = PICO // 10**6 if name == "usd" else 1
-            limit = cap + asdict(run.spent)[name]
+            limit = cap + run.spent.amounts[name]
             whole = limit * shard_of(run).games // run.planned.games // step * step
             # Shares are rounded up.
-            while asdict(caps_of_shard(Caps(**{name: whole}), run.planned))[name] > limit:
+            while caps_of_shard(Caps(**{name: whole}), run.planned).limits[name] > limit:
                 whole -= step
             wholes[name] = whole
     amounts = {name: f"{whole / PICO:.6f}" if name == "usd" else str(whole) for name, whole in wholes.items()}

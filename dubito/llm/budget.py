@@ -12,7 +12,6 @@ deals.
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 
 from dubito.llm.forecast import Forecast, PastGames
 from dubito.llm.limiter import Waiting
@@ -187,9 +186,8 @@ class Budget:
 
     def _describe_end(self, cap: str, more: Spend, what: str) -> str:
         write = dollars if cap == "usd" else "{:,}".format
-        most, spent, needed = (
-            write(amounts[cap]) for amounts in (asdict(self._caps), asdict(self.spent), asdict(more))
-        )
+        amounts = self._caps.limits, self.spent.amounts, more.amounts
+        most, spent, needed = (write(each[cap]) for each in amounts)
         unit = "" if cap == "usd" else f" {cap}"
         assumed = ""
         if self._assumed.usd and cap == "usd":

@@ -1,7 +1,7 @@
 """What calls cost, and the limits of a budget."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Final
 
 
@@ -17,6 +17,10 @@ class Spend:
     def __sub__(self, other: "Spend") -> "Spend":
         return Spend(self.calls - other.calls, self.tokens - other.tokens, self.usd - other.usd)
 
+    @property
+    def amounts(self) -> dict[str, int]:
+        return {"calls": self.calls, "tokens": self.tokens, "usd": self.usd}
+
 
 @dataclass(frozen=True, slots=True)
 class Caps:
@@ -26,20 +30,26 @@ class Caps:
     tokens: int | None = None
     usd: int | None = None  # picodollars
 
+    @property
+    def limits(self) -> dict[str, int]:
+        """The limits that are set, by name."""
+        caps = {"usd": self.usd, "tokens": self.tokens, "calls": self.calls}
+        return {name: cap for name, cap in caps.items() if cap is not None}
+
     def find_exceeded(self, spend: Spend) -> str | None:
-        caps, spent = {"usd": self.usd, "tokens": self.tokens, "calls": self.calls}, asdict(spend)
-        return next((name for name, cap in caps.items() if cap is not None and spent[name] > cap), None)
+        amounts = spend.amounts
+        return next((name for name, cap in self.limits.items() if amounts[name] > cap), None)
 
     def share(self, first: int, end: int, of: int) -> "Caps":
         """Return the share for parts `first` to `end` (exclusive) out of `of` parts."""
         return self._map(lambda name, cap: cap * end // of - cap * first // of)
 
     def subtract(self, spent: Spend) -> "Caps":
-        amounts = asdict(spent)
+        amounts = spent.amounts
         return self._map(lambda name, cap: max(0, cap - amounts[name]))
 
     def _map(self, change: Callable[[str, int], int]) -> "Caps":
-        return Caps(**{name: None if cap is None else change(name, cap) for name, cap in asdict(self).items()})
+        return Caps(**{name: change(name, cap) for name, cap in self.limits.items()})
 
     def describe(self) -> str:
         money = [] if self.usd is None else [dollars(self.usd)]
