@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from dubito.errors import UsageError, one_line
 from dubito.experiment.stored import Run, check_replayable, read_run
@@ -16,12 +16,7 @@ from dubito.stats.players import cluster_sums
 from dubito.stats.rates import Rate, Sums, clustered_rate
 from dubito.stats.tally import build_outcome, read_outcome, read_record
 
-if TYPE_CHECKING:
-    pass
-
 LIES: Final[tuple[Lie, ...]] = get_args(Lie)
-
-
 MAX_LIE_GAMES: Final = 1_000  # maximum number of games in which lies are counted, since each has to be replayed
 
 
@@ -35,8 +30,6 @@ class LieMove:
 
 
 LieRate = Literal["chosen", "forced", "caught", "hits", "alarms"]
-
-
 _DENOMINATORS: Final[Mapping[LieRate, str]] = {
     "chosen": "plays",
     "forced": "plays",
