@@ -3,18 +3,14 @@
 import ipaddress
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import ConfigDict
 
-from dubito.errors import one_line
 from dubito.files import CheckedModel
 from dubito.hooks import model_servers
 from dubito.settings import setting
-
-if TYPE_CHECKING:
-    pass
 
 # Values of base_url: the built-in server, and the address in the provider's usual variable.
 HOUSE: Final = "house"
@@ -23,7 +19,6 @@ ENVIRONMENT: Final = "env"
 MAX_TOKENS: Final = 2**24
 _DAY: Final = 24 * 60 * 60  # seconds
 _HOUSE_WITH_FAULTS: Final = f"{HOUSE}?faults="
-_SHORT_FORMS: Final = ("openai:", "anthropic:")
 # Settings of players written as `openai:MODEL`: top-level keys of a config, and flags.
 SHORT_FORM_SETTINGS: Final = ("base_url", "api", "api_key_env", "max_output", "read", "system")
 Api = Literal["responses", "chat", "messages", "decisions", "gemini"]
@@ -86,27 +81,6 @@ class Account:
 
     def __str__(self) -> str:
         return f"{self.server} ({self.key_env or 'no key'})"
-
-
-class SettingFields(TypedDict):
-    """The fields with which an error names a setting."""
-
-    setting: str
-    player: str
-    value: str
-    where: str
-
-
-def setting_fields(setting: str, player: str, value: str = "") -> SettingFields:
-    """Return the error fields that name this player's setting as the one to fix."""
-    key = f"{setting}: {value}" if value else setting
-    where = f"`{key}` in the entry of {one_line(player)!r}"
-    if player.startswith(_SHORT_FORMS) and setting in SHORT_FORM_SETTINGS:
-        flag = f"--{setting.replace('_', '-')} {value}".rstrip()
-        where = f"`{flag}` (`{key}` in a config)"
-    elif player.startswith(_SHORT_FORMS) and setting == "model":
-        where = f"the model's name in {one_line(player)!r}"
-    return {"setting": setting, "player": player, "value": value, "where": where}
 
 
 def embedded_kind(server: str) -> str | None:

@@ -15,16 +15,16 @@ REPO = Path(__file__).resolve().parent.parent
 DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 BUDGETS: Final = {
     "bots": 947,
-    "dubito": 1314,
+    "dubito": 1296,
     "dubito/cli": 4381,
-    "dubito/experiment": 4322,  # includes the worker processes, secret seeds and `replay --programs`
+    "dubito/experiment": 4320,  # includes the worker processes, secret seeds and `replay --programs`
     "dubito/game": 2347,
     "dubito/games": 0,
     "dubito/games/bs": 1173,
     "dubito/games/defuse": 839,
     "dubito/games/dubito": 2154,
     "dubito/house": 2018,
-    "dubito/llm": 7089,  # a row per known error of twelve servers, with its source
+    "dubito/llm": 7104,  # a row per known error of twelve servers, with its source
     "dubito/plugins": 0,
     "dubito/plugins/dask": 68,
     "dubito/plugins/inspect": 85,
@@ -39,7 +39,7 @@ BUDGETS: Final = {
     "dubito/seats": 938,
     "dubito/show": 1212,
     "dubito/stats": 1192,
-    "dubito/store": 1650,
+    "dubito/store": 1657,
     "dubito/web": 1282,
     "dubito/workshop": 3704,  # includes the checks of a server, `dubito models check`
     "tests": 47228,

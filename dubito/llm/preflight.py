@@ -17,7 +17,8 @@ from dubito.llm.decide import join_advice, put_question
 from dubito.llm.protocols import build_request
 from dubito.llm.protocols.wire import Exchange
 from dubito.llm.request import AccountFault, Asks, Attempt, AttemptFailed, Place, Reply, Request, Suspended, TryFailed
-from dubito.model_settings import ModelSettings, setting_fields
+from dubito.llm.settings import setting_fields
+from dubito.model_settings import ModelSettings
 
 if TYPE_CHECKING:
     from dubito.llm.prompts import Sample

@@ -19,8 +19,9 @@ from dubito.llm.protocols import detect_protocol, find_protocol
 from dubito.llm.protocols.wire import WireFormat
 from dubito.llm.redaction import Redaction
 from dubito.llm.request import AccountFault, Attempt, NonReply, NonReplyKind, ProtocolName, RawReply, Reply, TryFailed
+from dubito.llm.settings import setting_fields
 from dubito.llm.verdicts import Verdict, error_text, extract_sentence, judge_error, judge_error_in_body
-from dubito.model_settings import Account, Api, is_on_this_machine, setting_fields
+from dubito.model_settings import Account, Api, is_on_this_machine
 from dubito.store.spend import Spend
 
 E = TypeVar("E", bound=BaseException)
@@ -254,7 +255,7 @@ def _cause(error: BaseException | None, kind: type[E]) -> E | None:
 
 def _find_parameter(text: str, attempt: Attempt, wire: type[WireFormat]) -> str | None:
     """Return the field of the player's `parameters` that a server's words name."""
-    added = sorted(set(attempt.request.body) - _FIXED_FIELDS - {*wire.own_fields}, key=len, reverse=True)
+    added = sorted(set(attempt.request.body) - _FIXED_FIELDS - {*wire.message_fields}, key=len, reverse=True)
     return next((name for name in added if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)), None)
 
 

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 from urllib.parse import urlsplit
 
 from pydantic import ValidationError
@@ -14,6 +14,7 @@ from dubito.game import Game, Player
 from dubito.llm.protocols import find_protocol, protocols
 from dubito.model_settings import (
     ENVIRONMENT,
+    SHORT_FORM_SETTINGS,
     Account,
     Api,
     ModelSettings,
@@ -68,9 +69,12 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
     wire = find_protocol(checked.api)
     if checked.wait and not wire.has_batches:
         raise _refusal(name, "wait", f"{wire.label} has no batches", "remove it")
-    chosen = checked.model_dump()
-    for key, default in (("response_format", "json_schema"), ("output_limit", None), ("belief", None)):
-        if key not in wire.own_settings and chosen[key] != default:
+    for key, value, default in (
+        ("response_format", checked.response_format, "json_schema"),
+        ("output_limit", checked.output_limit, None),
+        ("belief", checked.belief, None),
+    ):
+        if key not in wire.own_settings and value != default:
             apis = " and ".join(f"`api: {api}`" for api, other in protocols().items() if key in other.own_settings)
             raise _refusal(name, key, f"only {apis} has this setting", "remove it")
     if checked.base_url == ENVIRONMENT:
@@ -134,7 +138,7 @@ def ignored_address_variable(settings: ModelSettings) -> str | None:
 
 def _check_parameters(name: str, api: Api, parameters: Mapping[str, Any]) -> None:
     for key in parameters:
-        if key in (*_RESERVED_PARAMETERS, *find_protocol(api).own_fields):
+        if key in (*_RESERVED_PARAMETERS, *find_protocol(api).message_fields):
             raise _refusal(name, f"parameters.{key}", "Dubito sets this itself", "remove it")
     if parameters.get("background"):
         raise _refusal(
@@ -173,6 +177,28 @@ def _check_url(name: str, url: str) -> None:
     is_web_address = parts.scheme in ("http", "https") and parts.hostname and not parts.fragment
     if not is_web_address or not url.isprintable() or " " in url:
         raise _refusal(name, "base_url", f"{one_line(url, 80)!r} is not an address such as {_EXAMPLE_URL}")
+
+
+class SettingFields(TypedDict):
+    """The fields with which an error names a setting."""
+
+    setting: str
+    player: str
+    value: str
+    where: str
+
+
+def setting_fields(setting: str, player: str, value: str = "") -> SettingFields:
+    """Return the error fields that name this player's setting as the one to fix."""
+    key = f"{setting}: {value}" if value else setting
+    where = f"`{key}` in the entry of {one_line(player)!r}"
+    is_short = player.startswith(tuple(f"{wire.provider}:" for wire in protocols().values()))
+    if is_short and setting in SHORT_FORM_SETTINGS:
+        flag = f"--{setting.replace('_', '-')} {value}".rstrip()
+        where = f"`{flag}` (`{key}` in a config)"
+    elif is_short and setting == "model":
+        where = f"the model's name in {one_line(player)!r}"
+    return {"setting": setting, "player": player, "value": value, "where": where}
 
 
 def build_account(settings: ModelSettings) -> Account:

@@ -35,10 +35,11 @@ from dubito.llm.request import (
     TryFailed,
     parse_json,
 )
+from dubito.llm.settings import setting_fields
 from dubito.llm.stages import log_reply
 from dubito.llm.threads import map_in_threads
 from dubito.llm.verdicts import error_text
-from dubito.model_settings import Account, ModelSettings, embedded_kind, setting_fields
+from dubito.model_settings import Account, ModelSettings, embedded_kind
 from dubito.store.model_log import ModelLog
 from dubito.store.spend import Spend
 from dubito.store.wave_log import Awaited, SentBatch, WaveLog

@@ -4,8 +4,7 @@ import pytest
 
 from dubito.errors import UsageError, format_error
 from dubito.llm.request import AccountFault
-from dubito.llm.settings import check_settings
-from dubito.model_settings import setting_fields
+from dubito.llm.settings import check_settings, setting_fields
 
 QUOTE = "the 5 of hearts is held by seat 2"
 
@@ -22,6 +21,7 @@ def fault(setting: str = "max_output", player: str = "asker", value: str = "") -
         (fault("api", value="chat"), "`api: chat` in the entry of 'asker'", "`--api chat`"),
         (fault("api", "openai:m", "chat"), "`--api chat` (`api: chat` in a config)", "`--api chat`"),
         (fault("model", "openai:m"), "the model's name in 'openai:m'", "`--model`"),
+        (fault("model", "gemini:m"), "the model's name in 'gemini:m'", "`--model`"),
         (fault("parameters.top_p"), "`parameters.top_p` in the entry of 'asker'", "`--parameters.top-p`"),
     ],
 )

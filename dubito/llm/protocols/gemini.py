@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 from dubito.llm.protocols.openai import OpenAIFormat
 from dubito.llm.protocols.wire import (
-    CALLS_TOOL,
     DECLINED,
     FILTERED,
     Content,
@@ -51,7 +50,6 @@ class Gemini(OpenAIFormat):
     address_variable: ClassVar[str] = "GOOGLE_GEMINI_BASE_URL"
     has_batches: ClassVar[bool] = False
     message_fields: ClassVar[Sequence[str]] = ("systemInstruction", "contents")
-    own_fields: ClassVar[Sequence[str]] = ("systemInstruction", "contents")
 
     @classmethod
     def build_request(cls, settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
@@ -76,7 +74,7 @@ class Gemini(OpenAIFormat):
     def conversation(body: Mapping[str, Any]) -> list[tuple[str, str]]:
         system = as_mapping(body.get("systemInstruction"))
         messages = [
-            ("user" if each.get("role") == "user" else "assistant", each) for each in as_objects(body["contents"])
+            ("user" if each.get("role") == "user" else "assistant", each) for each in as_objects(body.get("contents"))
         ]
         return [(role, _join_parts(each)) for role, each in ([("system", system)] if system else []) + messages]
 
@@ -101,13 +99,11 @@ class Gemini(OpenAIFormat):
         content, reason = as_mapping(candidates[0].get("content")), candidates[0].get("finishReason")
         finish = _FINISHES.get(reason, "other") if isinstance(reason, str) else "other"
         calls_tool = any(kind in part for part in as_objects(content.get("parts")) for kind in _TOOL_PARTS)
-        text = _join_parts(content)
-        if problem := find_contradiction(text, refusal=False, calls_tool=False, error=find_error(body), item={}):
+        text, role = _join_parts(content), content.get("role")
+        item = {"role": "assistant" if role == "model" else role}
+        problem = find_contradiction(text, refusal=False, calls_tool=calls_tool, error=find_error(body), item=item)
+        if problem:
             return Content(None, "other", problem)
-        if content.get("role") not in (None, "model"):
-            return Content(None, "other", "its role is not 'model'")
-        if calls_tool:
-            return Content(None, "other", CALLS_TOOL)
         if finish == "refusal" or text.strip():
             return Content(text or None, finish, DECLINED if finish == "refusal" else "")
         ending = "length" if finish == "length" else reason

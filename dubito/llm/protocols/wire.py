@@ -100,7 +100,6 @@ class WireFormat:
     has_batches: ClassVar[bool] = True
     own_settings: ClassVar[Sequence[str]] = ()  # settings of a player that only this protocol supports
     message_fields: ClassVar[Sequence[str]] = ("system", "messages", "input")  # fields with the conversation
-    own_fields: ClassVar[Sequence[str]] = ()  # fields of its bodies that Dubito sets and no other protocol has
     stream_fields: ClassVar[Mapping[str, Any]] = {}  # request fields for a streamed reply
     event_reader: ClassVar[type[EventReader] | None] = None  # None if its replies are never streamed
 
