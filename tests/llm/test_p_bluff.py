@@ -29,7 +29,8 @@ def saying(stated: Stated) -> Callable[[Incoming], Response]:
 
 def run_of(folder: Path, stated: Stated, **settings: Any) -> RunResult:
     with Server(saying(stated)) as server:
-        return run_games(small(player_at(server, prompt="reasoned", **settings), games=1, turns=20), folder)
+        # The cache is beside the run, and the next server may get the same port.
+        return run_games(small(player_at(server, prompt="reasoned", **settings), games=1, turns=20), folder / "run")
 
 
 def decisions(run: RunResult) -> list[tuple[Any, ...]]:
