@@ -50,7 +50,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "run"
         calls = CallOptions(in_flight=1, cache=folder / "cache", offline=True)
-        runner.play(experiment, folder, runner.RunOptions(registry, 2, calls, threading.Event(), progress))
+        runner.play(experiment, folder, runner.RunOptions(2, calls, threading.Event(), progress))
         size = (folder / "run.db").stat().st_size
     print(f"run.db: {size / 1e6:.1f} MB, {size / games:.0f} bytes per game")
 

@@ -35,8 +35,8 @@ def time_replay(registry: Registry, folder: Path) -> None:
     """Print the CPU time per replayed decision."""
     config = Config(games=200, table_sizes=[3, 4, 5], bots=["StefaBot", "UsualBot", "ClaudeBot"], contenders=[*MODELS])
     calls = CallOptions(32, folder / "cache", False, preflight=False)
-    experiment = check_models(resolve(config, registry), registry, calls)
-    run = runner.play(experiment, folder / "run", runner.RunOptions(registry, 1, calls, threading.Event()))
+    experiment = check_models(resolve(config, registry), calls)
+    run = runner.play(experiment, folder / "run", runner.RunOptions(1, calls, threading.Event()))
     kept = read_replayable_run(folder / "run", registry.working_directory)
     found, seconds, iterations = time_call(lambda: replay.replay(kept, 1, lambda games: None))
     assert found.difference is None, found.difference
@@ -56,7 +56,7 @@ def time_resume(registry: Registry, folder: Path, games: int) -> None:
         if done >= games * 9 // 10:
             stop.set()
 
-    runner.play(experiment, folder / "long", runner.RunOptions(registry, 2, calls, stop, until))
+    runner.play(experiment, folder / "long", runner.RunOptions(2, calls, stop, until))
     start, first = time.perf_counter(), 0.0
     before: int | None = None
 
@@ -66,7 +66,7 @@ def time_resume(registry: Registry, folder: Path, games: int) -> None:
         if done > before and not first:
             first = time.perf_counter() - start
 
-    runner.play(experiment, folder / "long", runner.RunOptions(registry, 2, calls, threading.Event(), watch))
+    runner.play(experiment, folder / "long", runner.RunOptions(2, calls, threading.Event(), watch))
     print(f"resumed with {before or 0:,} of {games:,} games: first new games after {first:.1f} s")
 
 

@@ -26,9 +26,9 @@ from typing import TypeVar
 from dubito.experiment import run as runner
 from dubito.experiment.call_options import CallOptions
 from dubito.experiment.config import Config
-from dubito.experiment.experiment import Experiment
 from dubito.experiment.play import DEALS_PER_CHUNK, ChunkPlayer
 from dubito.experiment.resolve import resolve
+from dubito.experiment.resolved import ResolvedRun
 from dubito.game.find import Registry, find_bots
 from dubito.games.dubito.engine import RESULTS
 from dubito.stats.tally import sum_deals, unpack_outcome
@@ -75,32 +75,32 @@ OTHERS = (  # game, players, and the highest cost of a game in iterations of the
 
 def cost_of_other(game: str, field: list[str], rounds: int, folder: Path) -> float:
     registry = find_bots(HERE, game)
-    experiment = resolve(Config(game=game, games=2 * DEALS_PER_CHUNK, bots=[*field]), registry)
-    return cost_per_game(experiment, registry, rounds, folder)["function"]
+    whole = resolve(Config(game=game, games=2 * DEALS_PER_CHUNK, bots=[*field]), registry)
+    return cost_per_game(whole, rounds, folder)["function"]
 
 
-def build_experiment(registry: Registry, games: int) -> Experiment:
+def resolve_run(registry: Registry, games: int) -> ResolvedRun:
     bots = [bot.name for bot in registry.hand_written() if bot.name != "ClaudeBot"]
     return resolve(Config(games=games, table_sizes=[3, 4, 5, 6, 7], bots=[*bots]), registry)
 
 
-def run(experiment: Experiment, registry: Registry, workers: int, folder: Path) -> float:
+def run(resolved: ResolvedRun, workers: int, folder: Path) -> float:
     """Return the wall-clock seconds of a whole run."""
     start = time.perf_counter()
     calls = CallOptions(in_flight=1, cache=folder / "cache", offline=True)
-    runner.play(experiment, folder, runner.RunOptions(registry, workers, calls, threading.Event()))
+    runner.play(resolved, folder, runner.RunOptions(workers, calls, threading.Event()))
     return time.perf_counter() - start
 
 
-def cost_per_game(whole: Experiment, registry: Registry, rounds: int, folder: Path) -> dict[str, float]:
+def cost_per_game(whole: ResolvedRun, rounds: int, folder: Path) -> dict[str, float]:
     """Return the cost of a game in iterations of both yardsticks and microseconds of CPU, as medians over rounds."""
     costs: dict[str, list[float]] = {"script": [], "function": [], "us": []}
     for number in range(rounds):
-        experiment = replace(whole, seed=number)
+        seeded = replace(whole, experiment=replace(whole.experiment, seed=number))
         before = script_yardstick(), function_yardstick()
         start = time.process_time()
-        run(experiment, registry, 1, folder / f"cost{number}")
-        seconds = (time.process_time() - start) / whole.games
+        run(seeded, 1, folder / f"cost{number}")
+        seconds = (time.process_time() - start) / whole.experiment.games
         after = script_yardstick(), function_yardstick()
         costs["us"].append(seconds * 1e6)
         for place, name in enumerate(("script", "function")):
@@ -110,7 +110,7 @@ def cost_per_game(whole: Experiment, registry: Registry, rounds: int, folder: Pa
 
 def parts(registry: Registry, folder: Path) -> dict[str, float]:
     """Return the CPU seconds of a chunk's parts: play (with statistics), statistics alone, and storage alone."""
-    player = ChunkPlayer(build_experiment(registry, DEALS_PER_CHUNK), registry)
+    player = ChunkPlayer(resolve_run(registry, DEALS_PER_CHUNK))
     start = time.process_time()
     played = player.play(range(DEALS_PER_CHUNK), lambda: False)
     play = time.process_time() - start
@@ -132,14 +132,14 @@ SIZES = (3, 4, 5, 6, 7)
 def costs_by_size(round_: int) -> list[float]:
     """Return the microseconds of CPU per game at each table size; a round is a seed."""
     registry = find_bots(HERE)
-    bots = [player.bot for player in build_experiment(registry, DEALS_PER_CHUNK).bots]
+    bots = [player.bot.name for player in resolve_run(registry, DEALS_PER_CHUNK).players]
     costs = []
     with tempfile.TemporaryDirectory() as folder:
         for size in SIZES:
             config = Config(games=3 * DEALS_PER_CHUNK, seed=round_, table_sizes=[size], bots=[*bots])
-            experiment, start = resolve(config, registry), time.process_time()
-            run(experiment, registry, 1, Path(folder) / str(size))
-            costs.append((time.process_time() - start) / experiment.games * 1e6)
+            resolved, start = resolve(config, registry), time.process_time()
+            run(resolved, 1, Path(folder) / str(size))
+            costs.append((time.process_time() - start) / resolved.experiment.games * 1e6)
     return costs
 
 
@@ -167,7 +167,7 @@ def figures(games: int, rounds: int) -> None:
     registry = find_bots(HERE)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        cost = cost_per_game(build_experiment(registry, 3 * DEALS_PER_CHUNK), registry, rounds, folder)
+        cost = cost_per_game(resolve_run(registry, 3 * DEALS_PER_CHUNK), rounds, folder)
         print(f"per game: {cost['us']:,.0f} us of CPU")
         print(f"per game: {cost['script']:,.0f} iterations of the script's loop (target: at most 5,500)")
         print(f"per game: {cost['function']:,.0f} iterations of the function's loop")
@@ -177,11 +177,11 @@ def figures(games: int, rounds: int) -> None:
         seconds = parts(registry, folder)
         print(f"statistics: {seconds['statistics'] / seconds['play']:.1%} of it")
         print(f"store: {seconds['store'] / (seconds['play'] + seconds['store']):.1%} (target: at most 15 %)")
-        experiment = build_experiment(registry, games)
-        one = run(experiment, registry, 1, folder / "one")
+        whole = resolve_run(registry, games)
+        one = run(whole, 1, folder / "one")
         size = (folder / "one" / "run.db").stat().st_size / games
         print(f"run.db: {size:.0f} bytes per game (target: at most 100)")
-        two = run(experiment, registry, 2, folder / "two")
+        two = run(whole, 2, folder / "two")
         print(f"two workers: {one / two:.2f} times as fast as one (target: at least 1.8)")
 
 

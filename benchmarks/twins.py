@@ -14,9 +14,9 @@ from pathlib import Path
 from dubito.experiment import run as runner
 from dubito.experiment.call_options import CallOptions
 from dubito.experiment.config import parse_config
-from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_players import check_models
 from dubito.experiment.resolve import resolve
+from dubito.experiment.resolved import ResolvedRun
 from dubito.game.find import Registry, find_bots
 from dubito.games.dubito.engine import RESULTS
 from dubito.stats.ranking import Contender, PairRow, contender_pairs
@@ -25,7 +25,7 @@ HERE = Path(__file__).resolve().parent.parent
 TARGET = 0.9
 
 
-def build_twins(seed: int, arguments: argparse.Namespace, registry: Registry) -> Experiment:
+def build_twins(seed: int, arguments: argparse.Namespace, registry: Registry) -> ResolvedRun:
     """Return two players that differ only in which samples they receive."""
     twin = {"bot": "OpenAIBot", "model": "house-random", "base_url": "house"}
     config = {
@@ -39,14 +39,14 @@ def build_twins(seed: int, arguments: argparse.Namespace, registry: Registry) ->
     return resolve(parse_config(config, "benchmarks/twins.py"), registry)
 
 
-def compare_twins(experiment: Experiment, registry: Registry, folder: Path) -> PairRow:
+def compare_twins(twins: ResolvedRun, folder: Path) -> PairRow:
     """Return how the twins of one run differ; the run has a new folder and cache."""
     calls = CallOptions(in_flight=16, cache=folder / "cache", offline=False, preflight=False)
-    playable = check_models(experiment, registry, calls)
-    run = runner.play(playable, folder / "run", runner.RunOptions(registry, 1, calls, threading.Event()))
+    playable = check_models(twins, calls)
+    run = runner.play(playable, folder / "run", runner.RunOptions(1, calls, threading.Event()))
     if run.failure is not None:
         raise run.failure
-    (pair,) = contender_pairs(run.tally, [Contender(player.name) for player in experiment.contenders], RESULTS)
+    (pair,) = contender_pairs(run.tally, [Contender(player.name) for player in twins.experiment.contenders], RESULTS)
     return pair
 
 
@@ -62,7 +62,7 @@ def main() -> None:
     start = time.perf_counter()
     for seed in range(arguments.runs):
         with tempfile.TemporaryDirectory() as name:
-            pair = compare_twins(build_twins(seed, arguments, registry), registry, Path(name))
+            pair = compare_twins(build_twins(seed, arguments, registry), Path(name))
         rate = pair.differences["score"].difference
         contain += rate.low <= 0 <= rate.high
         differ += rate.value != 0

@@ -106,8 +106,8 @@ def run(address: str, folder: Path, games: int) -> int:
     said = {"bots": ["StefaBot", "UsualBot", "ClaudeBot"], "contenders": [player], "games": games, "table_sizes": [4]}
     registry = find_bots(Path())
     calls = CallOptions(in_flight=IN_FLIGHT, cache=folder / "cache", offline=False, preflight=False)
-    of = check_models(resolve(parse_config(said, "benchmark"), registry), registry, calls)
-    how = RunOptions(registry, 1, calls, threading.Event())
+    of = check_models(resolve(parse_config(said, "benchmark"), registry), calls)
+    how = RunOptions(1, calls, threading.Event())
     played = play(of, folder / "run", how)
     assert played.failure is None, played.failure
     with closing(sqlite3.connect(folder / "run" / "run.db")) as db:

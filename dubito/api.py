@@ -306,21 +306,20 @@ def run(
         warnings.warn(checked.sources.translation, stacklevel=2)
     permits = Permits(trust or file is None, allow_unsandboxed)
     registry, calls = find_bots(here, checked.game), call_options(checked, here, permits)
-    experiment, calls = plan_experiment(checked, None, registry, calls)
-    folder = choose_run_folder(checked.output, file, experiment)
-    if find_finished_run(experiment, registry, folder) is None:
+    planned, calls = plan_experiment(checked, None, registry, calls)
+    folder = choose_run_folder(checked.output, file, planned.experiment)
+    if find_finished_run(planned, folder) is None:
         workers = checked.workers or default_workers()
         with open_executor(checked) as pool:
             played = play(
-                experiment,
+                planned,
                 folder,
                 RunOptions(
-                    registry,
                     workers,
                     calls,
                     threading.Event(),
                     pool=pool,
-                    config=config_to_store(checked, experiment),
+                    config=config_to_store(checked, planned.experiment),
                 ),
             )
         if played.failure is not None:

@@ -131,12 +131,12 @@ def _run(
 ) -> tuple[RunResult, bool]:
     config = parse_config({**settings, "cache": str(cache), "offline": offline, "output": str(folder)}, "the demo")
     calls = call_options(config, here)
-    experiment = check_models(resolve(config, registry), registry, calls)
-    finished = runner.find_finished_run(experiment, registry, folder)
+    run = check_models(resolve(config, registry), calls)
+    finished = runner.find_finished_run(run, folder)
     if finished:
         return finished, False
-    stored = config_to_store(config, experiment)
-    return play_with_progress(experiment, registry, folder, calls, stored, workers=1, quiet=False), True
+    stored = config_to_store(config, run.experiment)
+    return play_with_progress(run, folder, calls, stored, workers=1, quiet=False), True
 
 
 def _count_calls(run: RunResult) -> int:

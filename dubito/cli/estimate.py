@@ -22,7 +22,7 @@ from dubito.experiment.estimate import (
 from dubito.experiment.estimate import estimate as estimate_players
 from dubito.experiment.experiment import describe_fake_models
 from dubito.experiment.model_players import check_models, end_of_model_warnings, limit_paid_games, old_price_warnings
-from dubito.experiment.resolve import model_specs, resolve
+from dubito.experiment.resolve import resolve
 from dubito.game.find import find_bots
 from dubito.llm.limiter import format_duration
 from dubito.model_settings import SHORT_FORM_SETTINGS
@@ -51,16 +51,14 @@ def estimate(config: Path, runs: tuple[Path, ...], thoughts: int, as_json: bool,
         note(f"note: {checked.sources.translation}")
     registry = find_bots(here, checked.game)
     options = call_options(checked.model_copy(update={"offline": True}), here, given_permits())
-    experiment = limit_paid_games(
-        check_models(resolve(checked, registry), registry, options), checked, registry, options
-    )
-    if not model_specs(experiment, registry):
+    run = limit_paid_games(check_models(resolve(checked, registry), options), checked, options)
+    if not run.models:
         raise UsageError(f"{config} has no model players, so it costs nothing")
-    found = estimate_players(experiment, registry, options, runs, thoughts)
-    today = datetime.now(UTC).date()
+    found = estimate_players(run, options, runs, thoughts)
+    experiment, today = run.experiment, datetime.now(UTC).date()
     for sentence in (
-        *end_of_model_warnings(experiment, registry, today),
-        *old_price_warnings(experiment, registry, options, today),
+        *end_of_model_warnings(run, today),
+        *old_price_warnings(run, options, today),
     ):
         note(sentence)
     if fake_models := describe_fake_models({one.player: one.kind for one in found}):

@@ -13,6 +13,7 @@ from dubito.cli.output import note, print_document, say, show
 from dubito.cli.summary import build_document, print_next_steps, print_summary, write_run_report
 from dubito.experiment.compare import check_comparable, compare_runs, list_arms, list_caveats
 from dubito.experiment.experiment import describe_claims, describe_fake_models, list_claims, player_labels
+from dubito.experiment.resolved import ResolvedRun
 from dubito.experiment.run import find_finished_run
 from dubito.experiment.shards import IncompleteShards, default_folder, describe_spending, read_shards
 from dubito.experiment.shards import merge as merge_shards
@@ -55,13 +56,11 @@ def merge(
     models is always printed.
     """
     shards = _load_shards(runs, limited_call_options({"budget": budget}).caps)
-    registry = find_bots(Path.cwd(), shards[0].planned.game)
     whole = shards[0].experiment.unsharded
-    for player in whole.players:
-        registry.find(player.bot)
+    resolved = ResolvedRun.load(whole, find_bots(Path.cwd(), whole.game))
     folder = output or default_folder(shards)
     merge_shards(shards, folder)
-    run = find_finished_run(whole, registry, folder)
+    run = find_finished_run(resolved, folder)
     assert run is not None, "a merged run is finished"
     if not as_json:
         print_summary(run, tables)

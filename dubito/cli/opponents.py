@@ -18,7 +18,7 @@ from dubito.experiment.call_options import call_options, check_cache
 from dubito.experiment.config import Config, parse_config, read_config
 from dubito.experiment.model_players import check_models, unused_address_warnings
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.resolve import recorded_specs, rules_of_config
+from dubito.experiment.resolve import rules_of_config
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots, find_families, find_games
 from dubito.game.seeds import Seed
@@ -55,16 +55,16 @@ def open_opponents(
     registry, calls = find_bots(here, checked.game), call_options(checked, here, given_permits())
     # An unusable answer must not end a person's game.
     calls = replace(calls, patience=min(calls.patience, _MAX_PATIENCE_SECONDS), on_unusable="fallback")
-    together = check_models(build_company(checked, registry, names), registry, calls)
+    together = check_models(build_company(checked, registry, names), calls)
     in_force = rules_of_config(checked, registry.game).model_dump()
     settled = {rule: in_force[rule] for rule in checked.rules}
-    if not recorded_specs(together, registry):
-        yield Opponents(together, registry, settled=settled)
+    if not together.has_records:
+        yield Opponents(together, settled=settled)
         return
     calls = replace(calls, in_flight=limit_in_flight(calls.in_flight))
-    for sentence in unused_address_warnings(together, registry):
+    for sentence in unused_address_warnings(together):
         note(sentence)
-    if warning := check_cache(together, registry, calls):
+    if warning := check_cache(together, calls):
         note(warning)
     # Imported late: hand-written bots do not need it.
     from dubito.experiment.models import model_players
@@ -72,8 +72,8 @@ def open_opponents(
     with ExitStack() as stack:
         db = stack.enter_context(_store(games))
         with note_if_slow("sending a test question to each model player"):
-            models = stack.enter_context(model_players(together, registry, db, calls, ModelProgress(), stopped, first))
-        yield Opponents(together, registry, models, settled)
+            models = stack.enter_context(model_players(together, db, calls, ModelProgress(), stopped, first))
+        yield Opponents(together, models, settled)
 
 
 def rules_at_table(config: Path | None, game: Game, rules: Mapping[str, Any]) -> BaseModel:
@@ -100,8 +100,7 @@ def bots_of_other_games(first: Game) -> dict[str, Opponents]:
 
 def bots_of_game(name: str) -> Opponents:
     """Return the hand-written bots of a game. Raises UsageError."""
-    registry = find_bots(Path.cwd(), name)
-    return Opponents(build_company(parse_config({"game": name}, "the command"), registry), registry)
+    return Opponents(build_company(parse_config({"game": name}, "the command"), find_bots(Path.cwd(), name)))
 
 
 def load_family() -> FamilyGames | None:

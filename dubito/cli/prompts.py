@@ -252,7 +252,7 @@ def _record_positions(what: Path, node: str | None, count: int) -> list[Recorded
             return _record_from_run(folder, node, count)
     config = parse_config(read_config(what), str(what))
     registry = find_bots(Path.cwd(), config.game)
-    return record_from_config(resolve(config, registry), registry, _nodes(registry, node), count)
+    return record_from_config(resolve(config, registry), _nodes(registry, node), count)
 
 
 def _nodes(registry: Registry, node: str | None) -> Sequence[str]:

@@ -31,10 +31,9 @@ from dubito.cli.summary import build_document, exit_code, print_next_steps, prin
 from dubito.errors import describe_signal, one_line
 from dubito.experiment.call_options import CallOptions, call_options, check_cache
 from dubito.experiment.config import SETTINGS, Config, parse_config, read_config
-from dubito.experiment.experiment import Experiment
 from dubito.experiment.plan import choose_run_folder, open_executor, plan_experiment
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.resolve import model_specs, recorded_specs
+from dubito.experiment.resolved import ResolvedRun
 from dubito.experiment.run import RunOptions, RunResult, find_finished_run, play
 from dubito.experiment.saved_config import (
     check_files_unchanged,
@@ -44,7 +43,7 @@ from dubito.experiment.saved_config import (
     stored_shard,
 )
 from dubito.experiment.workers import WorkerPool, default_workers, set_from_thread
-from dubito.game.find import Registry, find_bots
+from dubito.game.find import find_bots
 
 if TYPE_CHECKING:
     from dubito.seats.remote import AgentSeat
@@ -92,40 +91,38 @@ def run(
         checked, shard = load_stored_config(started, given), stored_shard(started)
     else:
         checked = parse_config(read_config(config) if config else {}, str(config or "the config"), given)
-    experiment, registry, folder, calls = plan_run(checked, config, shard, started)
-    result = find_finished_run(experiment, registry, folder)
+    planned, folder, calls = plan_run(checked, config, shard, started)
+    result = find_finished_run(planned, folder)
     if new := result is None:
-        if reach := _describe_reach(experiment, registry, folder, calls):
+        if reach := _describe_reach(planned, folder, calls):
             note(reach)
-        if warning := check_cache(experiment, registry, calls):
+        if warning := check_cache(planned, calls):
             note(warning)
         with open_executor(checked, note) as pool:
-            stored = config_to_store(checked, experiment)
-            result = play_with_progress(
-                experiment, registry, folder, calls, stored, workers=checked.workers, quiet=quiet, pool=pool
-            )
+            stored = config_to_store(checked, planned.experiment)
+            result = play_with_progress(planned, folder, calls, stored, workers=checked.workers, quiet=quiet, pool=pool)
     else:
         note(f"this run is already finished in {folder}; nothing was played")
     return print_result(result, new, tables, by_table_size, report, as_json)
 
 
-def _describe_reach(experiment: Experiment, registry: Registry, folder: Path, calls: CallOptions) -> str | None:
+def _describe_reach(run: ResolvedRun, folder: Path, calls: CallOptions) -> str | None:
     """Return what the budget of a new run buys, estimated from a few free games."""
-    is_new = experiment.shard is None and not (folder / "run.db").exists()
+    is_new = run.experiment.shard is None and not (folder / "run.db").exists()
     if not is_new or calls.offline or calls.caps.usd is None:
         return None
     # Imported late, since few runs have a budget.
     from dubito.experiment.estimate import describe_reach, estimate
     from dubito.experiment.model_players import is_paid
 
-    if not any(is_paid(spec, registry, calls) for spec in model_specs(experiment, registry)):
+    if not any(is_paid(model.settings, calls) for _, model in run.models):
         return None
-    return describe_reach(estimate(experiment, registry, calls, deals=0), experiment, calls.caps)
+    return describe_reach(estimate(run, calls, deals=0), run.experiment, calls.caps)
 
 
 def plan_run(
     checked: Config, config: Path | None, shard: str | None = None, started: Path | None = None
-) -> tuple[Experiment, Registry, Path, CallOptions]:
+) -> tuple[ResolvedRun, Path, CallOptions]:
     """Return what to play and where to save it, after printing warnings. `started` is the folder of a run to continue.
 
     Raises UsageError.
@@ -136,18 +133,18 @@ def plan_run(
     registry = find_bots(here, checked.game)
     if started is not None:
         check_files_unchanged(started, registry)
-    experiment, calls = plan_experiment(checked, shard, registry, call_options(checked, here, given_permits()), started)
+    planned, calls = plan_experiment(checked, shard, registry, call_options(checked, here, given_permits()), started)
     if started is not None:
-        check_same_experiment(started, experiment)
-    if model_specs(experiment, registry):
-        _print_limit(experiment, checked, registry, calls)
-    print_warnings(experiment, registry, calls)
+        check_same_experiment(started, planned.experiment)
+    if planned.models:
+        _print_limit(planned, checked, calls)
+    print_warnings(planned, calls)
     if started is not None:
-        return experiment, registry, started, calls
-    folder = choose_run_folder(checked.output, config, experiment)
-    if experiment.seed_sha256:
-        note(f"the seed is secret until the run ends; its SHA-256 is {experiment.seed_sha256}")
-    return experiment, registry, folder, calls
+        return planned, started, calls
+    folder = choose_run_folder(checked.output, config, planned.experiment)
+    if planned.experiment.seed_sha256:
+        note(f"the seed is secret until the run ends; its SHA-256 is {planned.experiment.seed_sha256}")
+    return planned, folder, calls
 
 
 def print_result(
@@ -167,29 +164,30 @@ def print_result(
     return code
 
 
-def print_warnings(experiment: Experiment, registry: Registry, calls: CallOptions) -> None:
+def print_warnings(run: ResolvedRun, calls: CallOptions) -> None:
     """Print warnings before the run starts."""
-    _print_bot_warnings(experiment, registry)
+    experiment = run.experiment
+    _print_bot_warnings(run)
     if len(experiment.players) == 1 and experiment.book is None:
         note(f"note: {one_line(experiment.players[0].name)} only plays against itself; add another bot to compare it")
     if experiment.has_programs and not experiment.seed_sha256:
         note("note: the seed is known, so programs and agents could compute all cards")
-    if model_specs(experiment, registry):
-        _print_model_warnings(experiment, registry, calls)
+    if run.models:
+        _print_model_warnings(run, calls)
 
 
-def _print_limit(experiment: Experiment, config: Config, registry: Registry, calls: CallOptions) -> None:
+def _print_limit(run: ResolvedRun, config: Config, calls: CallOptions) -> None:
     """Explain why the run is short if nothing else limits what a model costs."""
     from dubito.experiment.model_players import find_paid_model  # imported late, since runs of bots load no clients
 
-    if paid := find_paid_model(experiment, config, registry, calls):
+    if paid := find_paid_model(run, config, calls):
         note(
-            f"note: this plays only {experiment.games} games, since the calls of {one_line(paid.name)} may cost money; "
-            "set games, budget or stop for more"
+            f"note: this plays only {run.experiment.games} games, since the calls of {one_line(paid.name)} may cost "
+            "money; set games, budget or stop for more"
         )
 
 
-def _print_model_warnings(experiment: Experiment, registry: Registry, calls: CallOptions) -> None:
+def _print_model_warnings(run: ResolvedRun, calls: CallOptions) -> None:
     # Imported late, since runs of bots load no clients.
     from dubito.experiment.model_players import (
         end_of_model_warnings,
@@ -198,30 +196,29 @@ def _print_model_warnings(experiment: Experiment, registry: Registry, calls: Cal
     )
 
     today = datetime.now(UTC).date()
-    for sentence in end_of_model_warnings(experiment, registry, today) if calls.preflight and not calls.offline else ():
+    for sentence in end_of_model_warnings(run, today) if calls.preflight and not calls.offline else ():
         note(sentence)
-    for sentence in old_price_warnings(experiment, registry, calls, today) if calls.caps.usd is not None else ():
+    for sentence in old_price_warnings(run, calls, today) if calls.caps.usd is not None else ():
         note(sentence)
-    for sentence in unused_address_warnings(experiment, registry):
+    for sentence in unused_address_warnings(run):
         note(sentence)
-    if experiment.shard and (caps := calls.caps.describe()):
+    if run.experiment.shard and (caps := calls.caps.describe()):
         note(f"note: this shard's share of the run's budget is {caps}")
 
 
-def _print_bot_warnings(experiment: Experiment, registry: Registry) -> None:
-    bots = {player.bot for player in experiment.players}
-    if replacements := registry.describe_replaced(bots):
+def _print_bot_warnings(run: ResolvedRun) -> None:
+    bots, experiment = {player.bot.name: player.bot for player in run.players}, run.experiment
+    if replacements := run.registry.describe_replaced(bots):
         note(f"note: {replacements}")
-    for bot in sorted(bots):
-        if not registry.find(bot).repeatable:
-            note(f"note: games with {bot} are not repeatable: its file uses randomness that cannot be seeded")
+    for name, bot in sorted(bots.items()):
+        if not bot.repeatable:
+            note(f"note: games with {name} are not repeatable: its file uses randomness that cannot be seeded")
     if experiment.on_bot_error == "fallback" and experiment.bot_deadline is not None:
         note("note: games in which a bot exceeds bot_deadline are not repeatable, since speed depends on the machine")
 
 
 def play_with_progress(
-    experiment: Experiment,
-    registry: Registry,
+    run: ResolvedRun,
     folder: Path,
     calls: CallOptions,
     stored_config: Mapping[str, Any],
@@ -232,18 +229,16 @@ def play_with_progress(
     seats: "Mapping[str, AgentSeat] | None" = None,
 ) -> RunResult:
     """Play with a progress line. The first Ctrl-C stops the run cleanly."""
-    asks, workers = bool(recorded_specs(experiment, registry)), workers or default_workers()
+    asks, workers = run.has_records, workers or default_workers()
     if asks and not calls.offline:
         calls = replace(calls, in_flight=limit_in_flight(calls.in_flight))
     stop, models = threading.Event(), ModelProgress(notify=note)
-    more = models.figures if model_specs(experiment, registry) else lambda: [*filter(None, [models.decision_figure()])]
-    progress = GamesProgress(experiment.games, quiet, time.monotonic, more, parts=models.parts)
+    more = models.figures if run.models else lambda: [*filter(None, [models.decision_figure()])]
+    progress = GamesProgress(run.experiment.games, quiet, time.monotonic, more, parts=models.parts)
     with _graceful_interrupt(stop, asks) as signals, progress:
         signal_number = partial(_first_signal, signals)
-        means = RunOptions(
-            registry, workers, calls, stop, progress, models, signal_number, pool, seats or {}, stored_config
-        )
-        return play(experiment, folder, means)
+        means = RunOptions(workers, calls, stop, progress, models, signal_number, pool, seats or {}, stored_config)
+        return play(run, folder, means)
 
 
 def _first_signal(signals: Sequence[int]) -> int:

@@ -84,17 +84,15 @@ def seat(
         checked = load_stored_config(started, given)
     else:
         checked = _read_agent_config(config, opponents, name, deadline, given)
-    experiment, registry, folder, calls = plan_run(checked, config, started=started)
-    if (finished := find_finished_run(experiment, registry, folder)) is not None:
+    planned, folder, calls = plan_run(checked, config, started=started)
+    if (finished := find_finished_run(planned, folder)) is not None:
         note(f"this run is already finished in {folder}; start a new one with the config or the flags")
         return print_result(finished, new=False, tables=tables)
-    if warning := check_cache(experiment, registry, calls):
+    if warning := check_cache(planned, calls):
         note(warning)
-    stored = config_to_store(checked, experiment)
-    with _serve_seats(experiment, registry.game, address, allow_host, token_file) as seats:
-        result = play_with_progress(
-            experiment, registry, folder, calls, stored, workers=checked.workers, quiet=quiet, seats=seats
-        )
+    stored = config_to_store(checked, planned.experiment)
+    with _serve_seats(planned.experiment, planned.game, address, allow_host, token_file) as seats:
+        result = play_with_progress(planned, folder, calls, stored, workers=checked.workers, quiet=quiet, seats=seats)
         reason = describe_signal(result.stop_signal) if result.interrupted else str(result.failure or "finished")
         for one in seats.values():
             one.end_run(reason)

@@ -11,7 +11,6 @@ from dubito.cli.output import note, print_document, say
 from dubito.errors import UsageError, one_line
 from dubito.experiment.call_options import CallOptions
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.resolve import model_settings, model_specs
 from dubito.experiment.stored import check_replayable, open_recorded_run
 from dubito.report.documents import Interval, PromptResult, TrialObject
 from dubito.workshop.cassettes import PromptChanged, load_cassette, load_entry, play_cassette, record_run, save_cassette
@@ -49,16 +48,17 @@ def record_cassette(run: Path, file: Path, player: str | None, count: int) -> No
     `dubito prompts test PROMPT --cassette FILE` uses the cassette.
     """
     with open_recorded_run(run) as stored_run:
-        players = {spec.name: spec for spec in model_specs(stored_run.experiment, stored_run.registry)}
-        if player is None and len(players) == 1:
-            (player,) = players
-        if player not in players:
-            raise UsageError(f"name a model player of this run with --player: {', '.join(map(one_line, players))}")
+        names = [spec.name for spec, _ in stored_run.resolved.models]
+        if player is None and len(names) == 1:
+            (player,) = names
+        if player is None or player not in names:
+            raise UsageError(f"name a model player of this run with --player: {', '.join(map(one_line, names))}")
         check_replayable(stored_run)
         nodes = [node.name for node in stored_run.registry.game.nodes]
         positions = record_from_run(stored_run, nodes, _MANY * count)
-        settings = model_settings(players[player], stored_run.registry)
-        cassette = record_run(stored_run.model_log, positions, player, settings, count)
+        cassette = record_run(
+            stored_run.model_log, positions, player, stored_run.resolved.model(player).settings, count
+        )
     save_cassette(cassette, file)
     say(f"recorded: {len(cassette.positions)} positions of {one_line(player)} in {file}")
 

@@ -14,7 +14,6 @@ from typing import Any, Final
 from dubito.errors import UsageError, join_names, one_line
 from dubito.experiment.experiment import PlayerSpec, kind_of_player
 from dubito.experiment.models import open_programs
-from dubito.experiment.resolve import program_specs
 from dubito.experiment.stored import Run
 from dubito.llm.recording import Differs, ReplayRecording
 from dubito.llm.request import Asks, Attempt, Reply
@@ -30,7 +29,7 @@ def start_programs(run: Run, permits: Permits, warn: Callable[[str], None]) -> I
 
     Raises UsageError if the run has no programs, or one cannot be started or may not be.
     """
-    specs = program_specs(run.experiment, run.registry)
+    specs = run.resolved.programs
     programs = [spec.name for spec in specs if kind_of_player(spec) == "program"]
     if agents := [one_line(spec.name) for spec in specs if spec.name not in programs]:
         warn(f"agents cannot be asked again; that {join_names(agents)} played as an agent is only claimed")
@@ -41,7 +40,7 @@ def start_programs(run: Run, permits: Permits, warn: Callable[[str], None]) -> I
     with TemporaryDirectory(prefix="dubito-replay-") as mark:
         hidden, seats = [Path(mark), run.folder], dict[str, Any]()
         opened = open_programs(
-            run.experiment, run.registry, hidden, permits, warn, lambda server, program: program, seats, lambda: False
+            run.resolved, hidden, permits, warn, lambda server, program: program, seats, lambda: False
         )
         with opened as players:
             yield {name: players[name] for name in programs}

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.experiment.config import Config
-from dubito.experiment.experiment import Experiment, OnUnusable
-from dubito.experiment.resolve import model_specs
-from dubito.game.find import Registry
+from dubito.experiment.experiment import OnUnusable
+from dubito.experiment.resolved import ResolvedRun
 from dubito.sandbox.consent import Permits
 from dubito.settings import parse_duration
 from dubito.store.spend import PICO, Caps
@@ -74,9 +73,9 @@ def _parse_patience(text: str | float) -> float:
     return seconds
 
 
-def check_cache(experiment: Experiment, registry: Registry, options: CallOptions) -> str | None:
+def check_cache(run: ResolvedRun, options: CallOptions) -> str | None:
     """Return a warning about the cache, if any. Raises UsageError if the required cache cannot be used."""
-    if not model_specs(experiment, registry):
+    if not run.models:
         return None
     from dubito.llm.cache import ReplyCache  # imported late, since runs of bots need no cache
 

@@ -21,10 +21,9 @@ from dubito.experiment import run as runner
 from dubito.experiment.call_options import CallOptions
 from dubito.experiment.experiment import Experiment, PlayerSpec, kind_of_player
 from dubito.experiment.model_players import price_of_model
-from dubito.experiment.resolve import model_settings, model_specs
+from dubito.experiment.resolved import ResolvedRun
 from dubito.experiment.stored import Run, open_recorded_run
 from dubito.game import PlayerKind
-from dubito.game.find import Registry
 from dubito.llm.prices import Price, PricingOptions
 from dubito.llm.protocols import find_protocol
 from dubito.model_settings import ModelSettings, is_house, is_on_this_machine
@@ -105,8 +104,7 @@ class _RecordedPlayer:
 
 
 def estimate(
-    experiment: Experiment,
-    registry: Registry,
+    run: ResolvedRun,
     options: CallOptions,
     runs: Sequence[Path] = (),
     thoughts: int = 500,
@@ -115,8 +113,7 @@ def estimate(
     """Return an estimate for each model player.
 
     Args:
-        experiment: The experiment.
-        registry: Its game and bots.
+        run: The run.
         options: The options for its calls.
         runs: Folders of recorded runs to measure instead of playing sample games.
         thoughts: The maximum number of reasoning tokens before each answer.
@@ -125,16 +122,14 @@ def estimate(
     Raises:
         UsageError: A run cannot be read.
     """
-    specs = model_specs(experiment, registry)
-    recorded = [player for run in runs for player in _read_players(run)]
-    measured = {spec.name: _find_nearest(spec, model_settings(spec, registry).model, recorded) for spec in specs}
-    rest = [spec for spec in specs if measured[spec.name] is None]
-    sampled = _play_sample(experiment, registry, options, rest, thoughts, deals) if rest else {}
+    recorded = [player for folder in runs for player in _read_players(folder)]
+    measured = {spec.name: _find_nearest(spec, model.settings.model, recorded) for spec, model in run.models}
+    rest = [name for name, basis in measured.items() if basis is None]
+    sampled = _play_sample(run, options, rest, thoughts, deals) if rest else {}
     estimates = []
-    for spec in specs:
-        basis = measured[spec.name] or sampled[spec.name]
-        settings = model_settings(spec, registry)
-        estimates.append(_estimate(spec, basis, experiment, price_of_model(settings, options), settings))
+    for spec, model in run.models:
+        basis, price = measured[spec.name] or sampled[spec.name], price_of_model(model.settings, options)
+        estimates.append(_estimate(spec, basis, run.experiment, price, model.settings))
     return estimates
 
 
@@ -155,17 +150,16 @@ def _find_nearest(spec: PlayerSpec, model: str, players: Sequence[_RecordedPlaye
 
 
 def _play_sample(
-    experiment: Experiment,
-    registry: Registry,
+    run: ResolvedRun,
     options: CallOptions,
-    specs: Sequence[PlayerSpec],
+    names: Sequence[str],
     thoughts: int,
     most: int,
 ) -> dict[str, _Measurement]:
     """Play a few deals in a temporary folder, replacing every model with a fake one."""
     from dubito.house.core import model_names  # imported late, since most commands need no built-in server
 
-    fake_model = {**_FAKE_MODEL, "model": model_names(registry.game)[-1]}
+    experiment, fake_model = run.experiment, {**_FAKE_MODEL, "model": model_names(run.game)[-1]}
 
     def fake(spec: PlayerSpec) -> PlayerSpec:
         return replace(spec, settings={**spec.settings, **fake_model}) if spec.prompt else spec
@@ -181,12 +175,13 @@ def _play_sample(
     with TemporaryDirectory(prefix="dubito-") as scratch:
         folder = Path(scratch) / "run"
         calls = CallOptions(options.in_flight, Path(scratch) / "cache", False, preflight=False, permits=options.permits)
-        run = runner.play(sample, folder, runner.RunOptions(registry, 1, calls, threading.Event()))
-        if run.failure is not None:
-            raise run.failure
+        free_run = ResolvedRun.load(sample, run.registry)
+        result = runner.play(free_run, folder, runner.RunOptions(1, calls, threading.Event()))
+        if result.failure is not None:
+            raise result.failure
         with open_recorded_run(folder) as played:
             log, source = ModelLog(played.db), f"{games} free games with fake models"
-            totals_of = {spec.name: _totals_by_deal(log, spec.name, played) for spec in specs}
+            totals_of = {name: _totals_by_deal(log, name, played) for name in names}
             return {
                 name: _Measurement(source, totals, _DEFAULT_SECONDS, Figure(0, thoughts / 2, thoughts), is_fake=True)
                 for name, totals in totals_of.items()

@@ -101,7 +101,7 @@ def replay_moves(run: Run, number: int) -> Iterator[tuple[Any, Any]]:
     ((row, record),) = run.db.read("SELECT outcome, record FROM games WHERE game = ?", (number,))
     outcome = read_outcome(row, game.results, len(experiment.players), run.db.path)
     streams = DealStreams(experiment.seed, number // experiment.games_per_deal)
-    state = game.deal(game.rules_of_run(experiment.rules), len(outcome.seats), streams.deck())
+    state = game.deal(run.resolved.rules, len(outcome.seats), streams.deck())
     ended: State = state
     if record is None:
         table, _ = run.player.build_table(number)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 from dubito.errors import UsageError, one_line, sort_by_similarity
 from dubito.experiment.call_options import NO_CAPS, CallOptions
 from dubito.experiment.config import Config
-from dubito.experiment.experiment import Experiment, PlayerSpec, kind_of_player
-from dubito.experiment.resolve import model_settings, model_specs, program_specs, providers, round_up
+from dubito.experiment.experiment import PlayerSpec, kind_of_player
+from dubito.experiment.resolve import providers, round_up
+from dubito.experiment.resolved import ResolvedPlayer, ResolvedRun
 from dubito.experiment.servers import identify_weights
-from dubito.game import STATED, Bool, Game, Player
-from dubito.game.find import Registry
+from dubito.game import STATED, Bool, Game
 from dubito.llm.price_list import (
     end_of_model_warning,
     find_charged_by_call,
@@ -53,39 +53,31 @@ def model_words(settings: ModelSettings) -> list[str]:
 _PAID_GAMES: Final = 20  # games, or a few more, if nothing else limits what a model costs
 
 
-def check_models(experiment: Experiment, registry: Registry, options: CallOptions) -> Experiment:
-    """Return the experiment with complete settings for model players, and digests of prompts and fallbacks.
+def check_models(run: ResolvedRun, options: CallOptions) -> ResolvedRun:
+    """Return the run with complete settings for model players, and digests of prompts and fallbacks.
 
     Raises UsageError for every error that can be found before a call is made, including programs that do not start.
     """
-    if specs := program_specs(experiment, registry):
-        _ = registry.game.facts  # programs and agents receive the same facts as models
+    if run.programs:
+        _ = run.game.facts  # programs and agents receive the same facts as models
         from dubito.seats.program import find_program, try_programs  # imported late, since few runs have programs
 
-        home = registry.working_directory
-        started = [spec for spec in specs if kind_of_player(spec) != "agent"]
+        home = run.registry.working_directory
+        started = [spec for spec in run.programs if kind_of_player(spec) != "agent"]
         programs = [find_program(spec.name, spec.settings, home) for spec in started]
         try_programs(programs, home, options.permits)
-    return replace(
-        experiment,
-        bots=tuple(_check_model(spec, registry, options) for spec in experiment.bots),
-        contenders=tuple(_check_model(spec, registry, options) for spec in experiment.contenders),
-    )
+    return run.with_players([_check_player(player, run.game, options) for player in run.players])
 
 
-def _check_model(spec: PlayerSpec, registry: Registry, options: CallOptions) -> PlayerSpec:
-    if not registry.find(spec.bot).cls.is_model:
-        return spec
-    from dubito.llm.prompts import load_prompt  # imported late, since most runs have no models
-
-    settings = model_settings(spec, registry)
-    prompt = load_prompt(settings.prompt, registry.working_directory, registry.game)
-    find_fallback(spec.name, settings, registry)
-    check_model_calls(spec.name, settings, registry.game, options)
-    _check_probabilities(spec.name, settings, prompt, registry.game)
-    settings = identify_weights(spec.name, settings)
-    source = registry.find(settings.fallback).digest
-    return replace(spec, settings=settings.model_dump(), prompt=prompt.digest, fallback=source)
+def _check_player(player: ResolvedPlayer, game: Game, options: CallOptions) -> ResolvedPlayer:
+    if (model := player.model) is None:
+        return player
+    model = replace(model, settings=identify_weights(model.name, model.settings))
+    prompt, fallback = model.prompt.digest, model.fallback.digest
+    check_model_calls(model.name, model.settings, game, options)
+    _check_probabilities(model.name, model.settings, model.prompt, game)
+    spec = replace(player.spec, settings=model.settings.model_dump(), prompt=prompt, fallback=fallback)
+    return ResolvedPlayer(spec, player.bot, model)
 
 
 def _check_probabilities(name: str, settings: ModelSettings, prompt: "Prompt", game: Game) -> None:
@@ -167,63 +159,47 @@ def check_house(name: str, settings: ModelSettings, game: Game) -> None:
             raise UsageError(f"{one_line(name)}: base_url: {error}") from None
 
 
-def find_fallback(name: str, settings: ModelSettings, registry: Registry) -> type[Player]:
-    """Return the fallback's class. Raises UsageError unless it is a hand-written bot that answers every node."""
-    cls: type[Player] = registry.find(settings.fallback).cls
-    game = registry.game
-    if cls.is_model or cls.is_program or not game.answers_nodes(cls):
-        nodes = f"{game.nodes[0].name}-{game.nodes[-1].name}"
-        raise UsageError(
-            f"{one_line(name)}: fallback: {settings.fallback} does not answer the nodes {nodes} separately",
-            hint=f"choose a hand-written bot that does, such as {game.fallback}",
-        )
-    return cls
-
-
-def find_paid_model(
-    experiment: Experiment, config: Config, registry: Registry, options: CallOptions
-) -> PlayerSpec | None:
+def find_paid_model(run: ResolvedRun, config: Config, options: CallOptions) -> PlayerSpec | None:
     """Return the first player whose calls may cost money, if neither games, a budget nor a stop rule limits them.
 
     A model with an unknown price counts as paid.
     """
     if "games" in config.model_fields_set or config.stop or config.offline or options.caps != NO_CAPS:
         return None
-    return next((spec for spec in model_specs(experiment, registry) if is_paid(spec, registry, options)), None)
+    return next((spec for spec, model in run.models if is_paid(model.settings, options)), None)
 
 
-def is_paid(spec: PlayerSpec, registry: Registry, options: CallOptions) -> bool:
-    settings = model_settings(spec, registry)
+def is_paid(settings: ModelSettings, options: CallOptions) -> bool:
     price = price_of_model(settings, options)
     return not embedded_kind(settings.base_url or "") and (price is None or price.worst_cost(10**6, 10**6) > 0)
 
 
-def limit_paid_games(experiment: Experiment, config: Config, registry: Registry, options: CallOptions) -> Experiment:
-    """Return the experiment with few games if nothing else limits what a model costs."""
-    if find_paid_model(experiment, config, registry, options) is None:
-        return experiment
-    return replace(experiment, games=round_up(_PAID_GAMES, experiment.games_per_deal))
+def limit_paid_games(run: ResolvedRun, config: Config, options: CallOptions) -> ResolvedRun:
+    """Return the run with few games if nothing else limits what a model costs."""
+    if find_paid_model(run, config, options) is None:
+        return run
+    games = round_up(_PAID_GAMES, run.experiment.games_per_deal)
+    return replace(run, experiment=replace(run.experiment, games=games))
 
 
 def price_of_model(settings: ModelSettings, options: CallOptions) -> Price | None:
     return find_price(build_account(settings).server, settings.model, options.prices, settings.api)
 
 
-def end_of_model_warnings(experiment: Experiment, registry: Registry, today: date) -> list[str]:
-    every = [model_settings(spec, registry) for spec in model_specs(experiment, registry)]
+def end_of_model_warnings(run: ResolvedRun, today: date) -> list[str]:
+    every = [model.settings for _, model in run.models]
     warnings = [end_of_model_warning(build_account(each).server, each.model, today) for each in every]
     return sorted({warning for warning in warnings if warning})
 
 
-def old_price_warnings(experiment: Experiment, registry: Registry, options: CallOptions, today: date) -> list[str]:
-    every = [model_settings(spec, registry) for spec in model_specs(experiment, registry)]
+def old_price_warnings(run: ResolvedRun, options: CallOptions, today: date) -> list[str]:
+    every = [model.settings for _, model in run.models]
     warnings = [old_price_warning(build_account(each).server, each.model, options.prices, today) for each in every]
     return sorted({warning for warning in warnings if warning})
 
 
-def unused_address_warnings(experiment: Experiment, registry: Registry) -> list[str]:
-    settings = [model_settings(spec, registry) for spec in model_specs(experiment, registry)]
-    variables = {name for each in settings if (name := ignored_address_variable(each))}
+def unused_address_warnings(run: ResolvedRun) -> list[str]:
+    variables = {name for _, model in run.models if (name := ignored_address_variable(model.settings))}
     return [
         f"note: {name} is set but not used. To ask that server, set `base_url: env` or --base-url env"
         for name in sorted(variables)

@@ -10,19 +10,18 @@ from typing import Any, Final
 from dubito.experiment.call_options import CallOptions
 from dubito.experiment.counts import GameCounts, count_games
 from dubito.experiment.experiment import Experiment, PlayerSpec
-from dubito.experiment.model_players import find_fallback, price_of_model
+from dubito.experiment.model_players import price_of_model
 from dubito.experiment.progress import GameTracker, ModelProgress
-from dubito.experiment.resolve import model_settings, model_specs, program_specs
+from dubito.experiment.resolved import ModelPart, ResolvedRun
 from dubito.experiment.servers import EmbeddedServers
 from dubito.game import Game
-from dubito.game.find import Registry
 from dubito.game.table import Table, step
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decide import Conversation, Decider, DecisionLog, GameServices, Journal, UnusableAnswers
 from dubito.llm.limiter import Timing
 from dubito.llm.pipeline import Pipeline, PipelineOptions
 from dubito.llm.preflight import Preflight
-from dubito.llm.prompts import Prompt, Sample, load_prompt, longest_samples
+from dubito.llm.prompts import Prompt, Sample, longest_samples
 from dubito.llm.request import Asks, Place
 from dubito.llm.threads import run_until_stopped
 from dubito.sandbox.consent import Permits
@@ -46,8 +45,7 @@ _MAX_SAMPLE_GAMES: Final = 10  # enough for each model player to play one game i
 
 @contextmanager
 def model_players(
-    experiment: Experiment,
-    registry: Registry,
+    run: ResolvedRun,
     db: RunDb,
     options: CallOptions,
     progress: ModelProgress,
@@ -61,8 +59,7 @@ def model_players(
     """Yield the model players of a run, after their preflight.
 
     Args:
-        experiment: The experiment.
-        registry: Its game and bots.
+        run: The run.
         db: The store that records every call.
         options: The options of the calls.
         progress: The figures that the progress line shows.
@@ -73,23 +70,21 @@ def model_players(
         can_wait: Whether games can wait for batches.
         seats: The seats of agents, by player.
     """
+    experiment = run.experiment
     log, suspend = ModelLog(db), experiment.provider_errors == "suspend"
     cache = ReplyCache(options.cache, writes=not options.offline)
     with ExitStack() as running:
         pipeline = running.enter_context(
-            open_pipeline(log, cache, options, progress, stopped, suspend, registry.game, can_wait=can_wait)
+            open_pipeline(log, cache, options, progress, stopped, suspend, run.game, can_wait=can_wait)
         )
         tracker = GameTracker(log, pipeline.budget)
         progress.connect_run(PipelineFigures(experiment, db, cache, pipeline, options.caps))
         deciders = {
-            spec.name: _open_decider(spec, experiment, registry, log, options, pipeline, progress)
-            for spec in model_specs(experiment, registry)
+            spec.name: _open_decider(spec, model, run, log, options, pipeline, progress) for spec, model in run.models
         }
         pipeline.waves.check()
-        hidden = [db.path.parent, cache.folder, registry.working_directory / RUNS]
-        opened = open_programs(
-            experiment, registry, hidden, options.permits, progress.warn, pipeline.record, seats, stopped
-        )
+        hidden = [db.path.parent, cache.folder, run.registry.working_directory / RUNS]
+        opened = open_programs(run, hidden, options.permits, progress.warn, pipeline.record, seats, stopped)
         programs = running.enter_context(opened)
         if options.preflight and not options.offline:
             late = _collect_late_samples(deciders, experiment, table) if table and deciders else {}
@@ -101,20 +96,18 @@ def model_players(
 
 def _open_decider(
     spec: PlayerSpec,
-    experiment: Experiment,
-    registry: Registry,
+    model: ModelPart,
+    run: ResolvedRun,
     log: ModelLog,
     options: CallOptions,
     pipeline: Pipeline,
     progress: ModelProgress,
 ) -> Decider:
     """Store a model player's prompt and return the player."""
-    settings = model_settings(spec, registry)
-    prompt = load_prompt(settings.prompt, registry.working_directory, registry.game)
-    prompt.check_rules(registry.game.rules_of_run(experiment.rules))
-    log.save_prompt(prompt.digest, prompt.sources)
-    asks = pipeline.build_asks(spec.name, settings, price_of_model(settings, options))
-    player = build_decider(spec, experiment, registry, prompt, asks, log, progress.count_outcome)
+    model.prompt.check_rules(run.rules)
+    log.save_prompt(model.prompt.digest, model.prompt.sources)
+    asks = pipeline.build_asks(spec.name, model.settings, price_of_model(model.settings, options))
+    player = build_decider(model, run, model.prompt, asks, log, progress.count_outcome)
     stops = options.on_unusable == "stop" and not log.has_answer(spec.name)
     return replace(player, unusable=UnusableAnswers(spec.name, stops))
 
@@ -238,33 +231,30 @@ class PipelineFigures:
 
 
 def build_decider(
-    spec: PlayerSpec,
-    experiment: Experiment,
-    registry: Registry,
+    model: ModelPart,
+    run: ResolvedRun,
     prompt: Prompt,
     asks: Asks,
     log: DecisionLog,
     count_outcome: Callable[[str], None],
 ) -> Decider:
     """Return a model player with this prompt and these stages."""
-    settings = model_settings(spec, registry)
     return Decider(
-        name=spec.name,
-        settings=settings,
-        prompt=prompt.for_api(settings.api),
-        fallback=find_fallback(spec.name, settings, registry),
+        name=model.name,
+        settings=model.settings,
+        prompt=prompt.for_api(model.settings.api),
+        fallback=model.fallback.cls,
         asks=asks,
         log=log,
-        seed=experiment.seed,
-        rules=registry.game.rules(**experiment.rules),
+        seed=run.experiment.seed,
+        rules=run.rules,
         count_outcome=count_outcome,
     )
 
 
 @contextmanager
 def open_programs(
-    experiment: Experiment,
-    registry: Registry,
+    run: ResolvedRun,
     hidden: Sequence[Path],
     permits: Permits,
     warn: Callable[[str], None],
@@ -275,8 +265,7 @@ def open_programs(
     """Yield the players of a run that are programs or agents. No process is left afterwards, however the run ends.
 
     Args:
-        experiment: The experiment.
-        registry: Its game and bots.
+        run: The run.
         hidden: Folders that programs must not see. The first one is the run folder, which marks their processes.
         permits: What the user allows programs.
         warn: Receives a sentence about the limits that cannot be enforced here.
@@ -284,10 +273,10 @@ def open_programs(
         seats: The seats of agents, by player.
         stopped: Returns whether the run should stop.
     """
-    home, mark, players = registry.working_directory, str(hidden[0].resolve()), dict[str, ProgramPlayer]()
+    home, mark, players = run.registry.working_directory, str(hidden[0].resolve()), dict[str, ProgramPlayer]()
     confinement: Confinement | None = None
     with ExitStack() as running:
-        for spec in program_specs(experiment, registry):
+        for spec in run.programs:
             pool: ProgramPool | AgentSeat
             if spec.name in seats:
                 pool = seats[spec.name]
@@ -299,26 +288,23 @@ def open_programs(
                 program = find_program(spec.name, spec.settings, home)
                 pool = ProgramPool(program, spec.settings["deadline"], confinement, mark, hidden)
                 running.callback(pool.close)
-            player = build_program(spec, experiment, registry, partial(record, PROGRAM_SERVER))
-            players[spec.name] = replace(player, pool=pool, records_faults=experiment.on_bot_error != "stop")
+            player = build_program(spec, run, partial(record, PROGRAM_SERVER))
+            players[spec.name] = replace(player, pool=pool, records_faults=run.experiment.on_bot_error != "stop")
         if confinement is not None and (missing := describe_missing(confinement.enforced_limits())):
             note_not_enforced(hidden[0], missing)
             warn(f"programs run without some limits that Dubito can enforce elsewhere: {'; '.join(missing)}")
         yield players
 
 
-def build_program(
-    spec: PlayerSpec, experiment: Experiment, registry: Registry, record: Callable[[Asks], Asks]
-) -> ProgramPlayer:
+def build_program(spec: PlayerSpec, run: ResolvedRun, record: Callable[[Asks], Asks]) -> ProgramPlayer:
     """Return a player that is a program or an agent, without anything attached that answers for it."""
-    rules = registry.game.rules(**experiment.rules)
     return ProgramPlayer(
         name=spec.name,
-        game=registry.game,
-        rules=rules,
-        seed=experiment.seed,
+        game=run.game,
+        rules=run.rules,
+        seed=run.experiment.seed,
         deadline=spec.settings["deadline"],
-        steady_facts=registry.game.facts.steady_facts(),
+        steady_facts=run.game.facts.steady_facts(),
         record=record,
         pool=None,
     )

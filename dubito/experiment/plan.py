@@ -11,7 +11,8 @@ from dubito.experiment.call_options import CallOptions
 from dubito.experiment.config import Config
 from dubito.experiment.experiment import FOLDER_NAME, Experiment
 from dubito.experiment.processes import check_can_start
-from dubito.experiment.resolve import recorded_specs, resolve
+from dubito.experiment.resolve import resolve
+from dubito.experiment.resolved import ResolvedRun
 from dubito.experiment.saved_config import continue_command
 from dubito.experiment.secret_seeds import choose_seed
 from dubito.experiment.workers import WorkerPool, core_count
@@ -22,29 +23,29 @@ from dubito.store.folder import MANIFEST, RUNS, load_manifest
 
 def plan_experiment(
     config: Config, shard: str | None, registry: Registry, calls: CallOptions, started: Path | None = None
-) -> tuple[Experiment, CallOptions]:
-    """Return the experiment, or a shard of it with its share of the budget.
+) -> tuple[ResolvedRun, CallOptions]:
+    """Return the run, or a shard of it with its share of the budget.
 
     `started` is the folder of a run to continue. Raises UsageError if the experiment cannot be played.
     """
-    experiment = resolve(config, registry)
-    if recorded_specs(experiment, registry):
+    run = resolve(config, registry)
+    if run.has_records:
         # Imported late, since runs of bots load no clients.
         from dubito.experiment.model_players import check_models, limit_paid_games
 
-        experiment = limit_paid_games(check_models(experiment, registry, calls), config, registry, calls)
-    experiment = choose_seed(experiment, config, shard, started)
+        run = limit_paid_games(check_models(run, calls), config, calls)
+    experiment = choose_seed(run.experiment, config, shard, started)
     if shard is not None:
         from dubito.experiment.shards import caps_of_shard, cut_shard, parse_shard  # imported late: most runs are whole
 
-        experiment = cut_shard(experiment, *parse_shard(shard), registry)
+        experiment = cut_shard(experiment, *parse_shard(shard))
         calls = replace(calls, caps=caps_of_shard(calls.caps, experiment))
-    _check_executor(config, experiment, registry)
-    return experiment, calls
+    _check_executor(config, run)
+    return replace(run, experiment=experiment), calls
 
 
-def _check_executor(config: Config, experiment: Experiment, registry: Registry) -> None:
-    """Raise UsageError if the executor cannot play this experiment."""
+def _check_executor(config: Config, run: ResolvedRun) -> None:
+    """Raise UsageError if the executor cannot play this run."""
     if config.executor == "processes":
         if config.scheduler is not None:
             where = config.sources.locate("scheduler")
@@ -54,7 +55,7 @@ def _check_executor(config: Config, experiment: Experiment, registry: Registry) 
         return
     where = config.sources.locate("executor")
     find_executor(config.executor, where)
-    if recorded_specs(experiment, registry):
+    if run.has_records:
         raise UsageError(
             "models and programs run from a single process, which keeps track of the budget and the rate limits",
             where=where,

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from dubito.errors import BotError, DubitoError, GameError
 from dubito.experiment.experiment import Experiment, PlayerSpec
+from dubito.experiment.resolved import ResolvedRun
 from dubito.game import Ending, Player
 from dubito.game.bot_deadline import limit_bot_time
-from dubito.game.find import Bot, Registry
+from dubito.game.find import Bot
 from dubito.game.flaws import find_ending_flaws
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, GameCode, Table, play_game, step
@@ -169,14 +170,14 @@ class GamePlayed:
 class ChunkPlayer:
     """Plays the deals of an experiment with loaded bots."""
 
-    def __init__(self, experiment: Experiment, registry: Registry) -> None:
-        self.experiment = experiment
-        self.results = registry.game.results
-        self._game, self._rules = registry.game, registry.game.rules_of_run(experiment.rules)
-        self._entrants = [self._make_entrant(player, registry.find(player.bot)) for player in experiment.players]
+    def __init__(self, run: ResolvedRun) -> None:
+        self.experiment = experiment = run.experiment
+        self.results = run.game.results
+        self._game, self._rules = run.game, run.game.rules_of_run(experiment.rules)
+        self._entrants = [self._make_entrant(player.spec, player.bot) for player in run.players]
         self._fallback: type[Player] | None = None
         if experiment.on_bot_error == "fallback":
-            self._fallback = registry.fallback
+            self._fallback = run.registry.fallback
         self._forfeits = experiment.on_bot_error == "forfeit"
         self._ending_is_sound = False  # checked when the first game ends
 

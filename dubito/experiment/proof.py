@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from dubito.errors import BotError, GameError, one_line
 from dubito.experiment.play import draw_lineup
-from dubito.experiment.resolve import model_settings, model_specs, program_specs
 from dubito.experiment.stop import decided_pairs
 from dubito.experiment.stored import Run
 from dubito.game.streams import DealStreams
@@ -183,10 +182,8 @@ class _Calls:
 
     def __init__(self, run: Run) -> None:
         self._run, self._log = run, run.model_log
-        self._settings = {
-            spec.name: model_settings(spec, run.registry) for spec in model_specs(run.experiment, run.registry)
-        }
-        self._programs = {spec.name for spec in program_specs(run.experiment, run.registry)}
+        self._settings = {spec.name: model.settings for spec, model in run.resolved.models}
+        self._programs = {spec.name for spec in run.resolved.programs}
         self._names = lru_cache(maxsize=1)(self._read_players)
         self._request = lru_cache(maxsize=64)(self._read_request)
 

@@ -195,7 +195,7 @@ def _replay_chunks(
     experiment = run.experiment
     numbers = chunk_numbers(experiment)
     if models is None:
-        yield from play_chunks(experiment, run.registry, workers, threading.Event(), numbers)
+        yield from play_chunks(run.resolved, workers, threading.Event(), numbers)
         return
     workers = useful_workers(experiment.games, workers)
     if workers > 1:

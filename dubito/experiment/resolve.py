@@ -17,11 +17,11 @@ from pydantic import BaseModel, ValidationError
 from dubito.errors import UsageError, find_similar, is_visible, one_line, suggestion
 from dubito.experiment.config import Config, PlayerEntry, StopConfig, describe_config_error
 from dubito.experiment.experiment import PROGRAM_BOT, Experiment, PlayerSpec, StopRule, kind_of_player
+from dubito.experiment.resolved import ResolvedPlayer, ResolvedRun
 from dubito.game import Game, Player
 from dubito.game.find import Bot, Registry, source_of
 from dubito.game.speech import name_character
 from dubito.hooks import model_servers
-from dubito.model_settings import ModelSettings
 from dubito.settings import Setting
 
 # A version after the @ of a model's name: 20250514, 001, q4_k_m.
@@ -40,8 +40,8 @@ def providers() -> Mapping[str, Mapping[str, Any]]:
     }
 
 
-def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Experiment:
-    """Return the experiment that a config describes.
+def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> ResolvedRun:
+    """Return the run that a config describes.
 
     Args:
         config: The config.
@@ -62,14 +62,14 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Ex
     else:
         opponents = _parse_players("bots", config.bots, registry, config)
     contenders = _parse_players("contenders", config.contenders, registry, config)
-    _check_names(opponents, contenders)
+    _check_names([player.spec for player in opponents], [player.spec for player in contenders])
     _check_agents(opponents)
     experiment = Experiment(
         games=config.games,
         table_sizes=sizes,
         seed=config.seed,
-        bots=tuple(opponents),
-        contenders=tuple(contenders),
+        bots=tuple(player.spec for player in opponents),
+        contenders=tuple(player.spec for player in contenders),
         rules=rules.model_dump(),
         on_bot_error=config.on_bot_error,
         provider_errors=config.provider_errors,
@@ -80,24 +80,21 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Ex
         lineup=game.lineup,
     )
     _check_opponents(experiment, config, fills_tables)
-    _check_bots(experiment, config, registry, rules)
-    if config.stop is not None:
-        return _with_stop_rule(experiment, config.stop, config, registry)
-    return _check_games(experiment, config)
-
-
-def _check_bots(experiment: Experiment, config: Config, registry: Registry, rules: BaseModel) -> None:
-    for spec in experiment.players:
-        if problem := registry.find(spec.bot).cls.rules_incompatibility(rules):
-            raise UsageError(f"{one_line(spec.name)} {problem}")
-    if config.bot_deadline is not None and recorded_specs(experiment, registry):
+    experiment = _set_games(experiment, config, game)
+    by_name = {player.name: player for player in [*contenders, *opponents]}
+    run = ResolvedRun(experiment, registry, [by_name[name] for name in experiment.names])
+    for player in run.players:
+        if problem := player.bot.cls.rules_incompatibility(rules):
+            raise UsageError(f"{one_line(player.name)} {problem}")
+    if config.bot_deadline is not None and run.has_records:
         raise UsageError(
             "bot_deadline: games with models or programs run in threads, where a bot cannot be interrupted",
             hint="remove bot_deadline",
         )
+    return run
 
 
-def _with_stop_rule(experiment: Experiment, stop: StopConfig, config: Config, registry: Registry) -> Experiment:
+def _with_stop_rule(experiment: Experiment, stop: StopConfig, config: Config, game: Game) -> Experiment:
     """Return the experiment with the stop rule added. Raises UsageError."""
     if "games" in config.model_fields_set:
         where = config.sources.locate("games")
@@ -107,7 +104,7 @@ def _with_stop_rule(experiment: Experiment, stop: StopConfig, config: Config, re
     if len(experiment.contenders) < 2:
         where = config.sources.locate("stop")
         raise UsageError("`stop` compares contenders", where=where, hint="name at least two")
-    measure = registry.game.results.measure(registry.game.results.headline[0])
+    measure = game.results.measure(game.results.headline[0])
     least, most = measure.span or (0, 100)
     if stop.within >= most - least:
         where = config.sources.locate("stop", "within")
@@ -116,8 +113,10 @@ def _with_stop_rule(experiment: Experiment, stop: StopConfig, config: Config, re
     return replace(experiment, games=games, stop=StopRule(stop.within))
 
 
-def _check_games(experiment: Experiment, config: Config) -> Experiment:
+def _set_games(experiment: Experiment, config: Config, game: Game) -> Experiment:
     """Return the experiment with a whole number of deals. Raises UsageError if the config sets another number."""
+    if config.stop is not None:
+        return _with_stop_rule(experiment, config.stop, config, game)
     m = experiment.games_per_deal
     if "games" not in config.model_fields_set:
         return replace(experiment, games=round_up(experiment.games, m))
@@ -178,7 +177,9 @@ def _check_opponents(experiment: Experiment, config: Config, fills_tables: bool)
         raise UsageError(f"{experiment.game} needs {most} different bots, not {n}", where=where, hint="name more")
 
 
-def _parse_players(key: str, entries: Sequence[PlayerEntry], registry: Registry, config: Config) -> list[PlayerSpec]:
+def _parse_players(
+    key: str, entries: Sequence[PlayerEntry], registry: Registry, config: Config
+) -> list[ResolvedPlayer]:
     """Parse entries of `bots` or `contenders`. Errors name the entry."""
     players = []
     for place, entry in enumerate(entries):
@@ -189,7 +190,7 @@ def _parse_players(key: str, entries: Sequence[PlayerEntry], registry: Registry,
     return players
 
 
-def parse_player(entry: PlayerEntry, registry: Registry, config: Config) -> PlayerSpec:
+def parse_player(entry: PlayerEntry, registry: Registry, config: Config) -> ResolvedPlayer:
     """Return the player for an entry from a config or from the command line. Raises UsageError."""
     if isinstance(entry, str):
         entry = _expand_short_form(entry, registry, config.server)
@@ -213,17 +214,13 @@ def parse_player(entry: PlayerEntry, registry: Registry, config: Config) -> Play
     except (TypeError, ValueError):
         raise UsageError(f"{one_line(name)}'s settings must be numbers, strings, booleans or lists of these") from None
     _check_complete(bot, name, settings)
-    if bot.cls.is_model:
-        from dubito.llm.settings import build_settings  # imported late, since many runs have no models
-
-        build_settings(bot.cls, name, settings)
     if bot.cls.is_program:
         from dubito.seats.program import check_program  # imported late, since few runs have programs
 
         folder = bot.file.parent if bot.name != PROGRAM_BOT else None
         settings = check_program(name, settings, bot.cls.defaults, folder, registry.working_directory)
         bot = registry.find(PROGRAM_BOT)
-    return PlayerSpec(name, bot.name, settings, bot.digest)
+    return ResolvedPlayer.build(PlayerSpec(name, bot.name, settings, bot.digest), bot, registry)
 
 
 def _expand_short_form(entry: str, registry: Registry, server: Mapping[str, Any]) -> dict[str, Any]:
@@ -265,8 +262,8 @@ def _expand_short_form(entry: str, registry: Registry, server: Mapping[str, Any]
     return settings
 
 
-def default_player(bot: Bot) -> PlayerSpec:
-    return PlayerSpec(bot.name, bot.name, {}, bot.digest)
+def default_player(bot: Bot) -> ResolvedPlayer:
+    return ResolvedPlayer(PlayerSpec(bot.name, bot.name, {}, bot.digest), bot)
 
 
 def _bot_parameters(bot: Bot) -> list[inspect.Parameter]:
@@ -333,32 +330,13 @@ def _check_names(opponents: Sequence[PlayerSpec], contenders: Sequence[PlayerSpe
             )
 
 
-def _check_agents(opponents: Sequence[PlayerSpec]) -> None:
+def _check_agents(opponents: Sequence[ResolvedPlayer]) -> None:
     """Refuse agents as opponents.
 
     Each agent plays one game at a time, so games with several agents could deadlock.
     """
     for player in opponents:
-        if kind_of_player(player) == "agent":
+        if kind_of_player(player.spec) == "agent":
             raise UsageError(
                 f"{one_line(player.name)}: an agent can only be a contender", hint="move it from bots to contenders"
             )
-
-
-def model_specs(experiment: Experiment, registry: Registry) -> list[PlayerSpec]:
-    return [player for player in experiment.players if registry.find(player.bot).cls.is_model]
-
-
-def program_specs(experiment: Experiment, registry: Registry) -> list[PlayerSpec]:
-    return [player for player in experiment.players if registry.find(player.bot).cls.is_program]
-
-
-def recorded_specs(experiment: Experiment, registry: Registry) -> list[PlayerSpec]:
-    """Return the players whose answers are recorded. Their games are played in threads."""
-    return model_specs(experiment, registry) + program_specs(experiment, registry)
-
-
-def model_settings(spec: PlayerSpec, registry: Registry) -> ModelSettings:
-    from dubito.llm.settings import build_settings  # imported late, since many runs have no models
-
-    return build_settings(registry.find(spec.bot).cls, spec.name, spec.settings, registry.game)

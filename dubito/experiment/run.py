@@ -15,7 +15,7 @@ from dubito import __version__
 from dubito.errors import BotError, DubitoError, Interrupted, RunStopped, UsageError, describe_signal, one_line
 from dubito.experiment.call_options import CallOptions
 from dubito.experiment.counts import GameCounts, count_games
-from dubito.experiment.experiment import Experiment, PlayerSpec
+from dubito.experiment.experiment import Experiment
 from dubito.experiment.play import (
     ChunkPlayer,
     ChunkResult,
@@ -25,14 +25,14 @@ from dubito.experiment.play import (
     is_full_chunk,
 )
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.resolve import model_specs, recorded_specs
+from dubito.experiment.resolved import ResolvedRun
 from dubito.experiment.secret_seeds import check_secret_run
 from dubito.experiment.stop import RunDecision
 from dubito.experiment.stored import list_contenders, open_recorded_run
 from dubito.experiment.workers import WorkerPool, join_chunks, play_pieces
 from dubito.files import write_whole
 from dubito.game import Game
-from dubito.game.find import Registry, package_of
+from dubito.game.find import package_of
 from dubito.stats.ranking import Contender, all_games
 from dubito.stats.stopping import split_at_looks
 from dubito.stats.tally import Tally, load_tally
@@ -52,7 +52,6 @@ Progress = Callable[[int], None]  # called with the number of games played so fa
 class RunOptions:
     """Options for playing a run. They cannot change the results of a finished run."""
 
-    registry: Registry
     workers: int
     calls: CallOptions
     stop: threading.Event
@@ -87,24 +86,25 @@ class RunResult:
         return list_contenders(self.experiment)
 
 
-def build_manifest(experiment: Experiment, registry: Registry) -> dict[str, Any]:
+def build_manifest(run: ResolvedRun) -> dict[str, Any]:
     """Return the manifest of a run: its length, its identity, and the software that plays it."""
-    package = package_of(registry.game, registry.working_directory)
+    package = package_of(run.game, run.registry.working_directory)
     # A game without a distribution is in the folder games/NAME.
     game_version = {"game": package.distribution} if package.distribution else {}
     return {
-        "games": experiment.games,
-        "identity": experiment.identity(),
+        "games": run.experiment.games,
+        "identity": run.experiment.identity(),
         "versions": {"dubito": __version__, "python": python_version(), **game_version},
     }
 
 
-def find_finished_run(experiment: Experiment, registry: Registry, folder: Path) -> RunResult | None:
+def find_finished_run(run: ResolvedRun, folder: Path) -> RunResult | None:
     """Return the finished run in this folder, or None.
 
     Raises UsageError if the folder contains anything other than this run.
     """
-    counted = run_folder.count_kept_games(folder, build_manifest(experiment, registry))
+    experiment = run.experiment
+    counted = run_folder.count_kept_games(folder, build_manifest(run))
     if not counted or (counted != experiment.games and experiment.stop is None and not experiment.seed_sha256):
         return None
     with open_recorded_run(folder) as stored:
@@ -113,24 +113,25 @@ def find_finished_run(experiment: Experiment, registry: Registry, folder: Path) 
             check_secret_run(stored, experiment, is_finished)
         if not is_finished or stored.public_seed is None:
             return None
-        run = load_progress(stored.db, experiment, folder, registry)
+        result = load_progress(stored.db, run, folder)
     # Collect notes after closing the store. They may need a solved game, whose errors must not be blamed on the store.
-    run = replace(run, bot_notes=_collect_bot_notes(experiment, registry))
+    result = replace(result, bot_notes=_collect_bot_notes(run))
     if not (folder / run_folder.RESULTS).exists():
-        _write_results(run)
-    return run
+        _write_results(result)
+    return result
 
 
-def play(experiment: Experiment, folder: Path, options: RunOptions) -> RunResult:
+def play(run: ResolvedRun, folder: Path, options: RunOptions) -> RunResult:
     """Start or resume a run in its folder, and write its results even if it does not finish.
 
     Raises UsageError if another process is playing in the folder, or if the folder contains anything else.
     """
+    experiment = run.experiment
     for name, kind in experiment.kinds.items():
         if kind == "agent" and name not in options.seats:
             raise UsageError(f"{one_line(name)} is an agent", hint="play this config with `dubito seat`")
     with lock_folder(folder) as is_locked:
-        manifest = build_manifest(experiment, options.registry)
+        manifest = build_manifest(run)
         games_kept = run_folder.count_kept_games(folder, manifest)
         if games_kept is None and experiment.seed_sha256:
             write_secret(folder, str(experiment.seed))
@@ -146,22 +147,25 @@ def play(experiment: Experiment, folder: Path, options: RunOptions) -> RunResult
                     f"the file system of {folder} does not support locks: do not start another process in this folder"
                 )
             # Collect notes before playing, since bots reuse what they prepare for them.
-            notes = _collect_bot_notes(experiment, options.registry)
+            notes = _collect_bot_notes(run)
             for name, text in notes.items():
                 log("says", player=name, text=text)
             progress = _LoggedProgress(options, experiment.games)
-            run = _play_chunks(db, experiment, folder, replace(options, progress=progress))
-            oldest_reply_time = options.model_progress.oldest_reply_time()
-            run = replace(run, bot_notes=notes, stop_signal=options.stop_signal(), oldest_reply_time=oldest_reply_time)
+            result = replace(
+                _play_chunks(db, run, folder, replace(options, progress=progress)),
+                bot_notes=notes,
+                stop_signal=options.stop_signal(),
+                oldest_reply_time=options.model_progress.oldest_reply_time(),
+            )
         try:
-            _write_results(run)
-            _reveal_when_finished(run)
-            reason = describe_signal(run.stop_signal) if run.interrupted else str(run.failure or "finished")
-            games = run.tally.games
-            log("ends", why=reason, games=games, digest=run.results_digest if games else None)
+            _write_results(result)
+            _reveal_when_finished(result)
+            reason = describe_signal(result.stop_signal) if result.interrupted else str(result.failure or "finished")
+            games = result.tally.games
+            log("ends", why=reason, games=games, digest=result.results_digest if games else None)
         except RunStopped as error:
-            return run if run.failure else replace(run, failure=error)
-        return run
+            return result if result.failure else replace(result, failure=error)
+        return result
 
 
 def _reveal_when_finished(run: RunResult) -> None:
@@ -169,10 +173,11 @@ def _reveal_when_finished(run: RunResult) -> None:
         reveal_seed(run.folder, str(run.experiment.seed))
 
 
-def _collect_bot_notes(experiment: Experiment, registry: Registry) -> dict[str, str]:
+def _collect_bot_notes(run: ResolvedRun) -> dict[str, str]:
     """Return the bots' notes about their own play, by player."""
-    describe, bots = registry.game.said_of, ((spec, registry.find(spec.bot).cls) for spec in experiment.players)
-    return {spec.name: text for spec, cls in bots if (text := describe(cls, experiment.rules, spec.settings))}
+    describe, rules = run.game.said_of, run.experiment.rules
+    notes = {player.name: describe(player.bot.cls, rules, player.spec.settings) for player in run.players}
+    return {name: text for name, text in notes.items() if text}
 
 
 @dataclass(slots=True)
@@ -190,16 +195,16 @@ class _LoggedProgress:
             self.options.model_progress.log("progress", games=done, models=self.options.model_progress.sentence())
 
 
-def _play_chunks(db: RunDb, experiment: Experiment, folder: Path, options: RunOptions) -> RunResult:
+def _play_chunks(db: RunDb, run: ResolvedRun, folder: Path, options: RunOptions) -> RunResult:
     """Play the chunks that are missing or incomplete in the store, and store each with the sums so far."""
-    stored = db.deals_by_chunk()
+    experiment, stored = run.experiment, db.deals_by_chunk()
     partial_deals = stored[-1] if stored and not is_full_chunk(stored[-1]) else 0  # deals of a chunk to play again
     done = len(stored) - bool(partial_deals)  # full chunks
-    complete = load_tally(db, options.registry.game.results, "complete")
+    complete = load_tally(db, run.game.results, "complete")
     failure: DubitoError | None = None
     first_fallback, interrupted = None, False
     try:
-        with _chunks_to_play(db, experiment, options, done) as chunks:
+        with _chunks_to_play(db, run, options, done) as chunks:
             for played in chunks:
                 first_fallback = first_fallback or played.first_fallback
                 interrupted, failure = played.stopped, played.error
@@ -222,26 +227,25 @@ def _play_chunks(db: RunDb, experiment: Experiment, folder: Path, options: RunOp
         failure = error
     if failure is not None:
         db.flush_later()
-    run = load_progress(db, experiment, folder, options.registry)
-    return replace(run, first_fallback=first_fallback, interrupted=interrupted, failure=failure)
+    result = load_progress(db, run, folder)
+    return replace(result, first_fallback=first_fallback, interrupted=interrupted, failure=failure)
 
 
 @contextmanager
-def _chunks_to_play(
-    db: RunDb, experiment: Experiment, options: RunOptions, done: int
-) -> Iterator[Iterator[ChunkResult]]:
+def _chunks_to_play(db: RunDb, run: ResolvedRun, options: RunOptions, done: int) -> Iterator[Iterator[ChunkResult]]:
     """Play the unfinished chunks and yield them. Model players use threads; others use processes.
 
     In a run with a stop rule, a chunk is yielded each time it grows.
     """
+    experiment = run.experiment
     numbers, decision = chunk_numbers(experiment)[done:], None
     if experiment.stop is not None:
         stored = islice(db.outcomes(), first_game_of_chunk(experiment, done))
-        decision = RunDecision(experiment, options.registry.game.results, stored)
+        decision = RunDecision(experiment, run.game.results, stored)
         options.model_progress.connect_decision(decision)
     judge = decision.judge if decision else lambda piece: piece
-    if not recorded_specs(experiment, options.registry):
-        pieces = play_pieces(experiment, options.registry, options.workers, options.stop, numbers, options.pool)
+    if not run.has_records:
+        pieces = play_pieces(run, options.workers, options.stop, numbers, options.pool)
         with closing(pieces):
             yield join_chunks(experiment, map(judge, pieces))
         return
@@ -249,11 +253,10 @@ def _chunks_to_play(
     from dubito.experiment.models import model_players
     from dubito.experiment.threads import ThreadedChunks
 
-    player, halted = ChunkPlayer(experiment, options.registry), threading.Event()
+    player, halted = ChunkPlayer(run), threading.Event()
     stopped = partial(_is_any_set, options.stop, halted)
     opened = model_players(
-        experiment,
-        options.registry,
+        run,
         db,
         options.calls,
         options.model_progress,
@@ -283,24 +286,25 @@ def _is_any_set(*stops: threading.Event) -> bool:
     return any(stop.is_set() for stop in stops)
 
 
-def load_progress(db: RunDb, experiment: Experiment, folder: Path, registry: Registry) -> RunResult:
+def load_progress(db: RunDb, run: ResolvedRun, folder: Path) -> RunResult:
+    experiment = run.experiment
     return RunResult(
         folder=folder,
         experiment=experiment,
-        game=registry.game,
-        tally=load_tally(db, registry.game.results),
+        game=run.game,
+        tally=load_tally(db, run.game.results),
         results_digest=db.results_digest(),
-        models=_read_models(db, model_specs(experiment, registry)),
+        models=_read_models(db, [spec.name for spec, _ in run.models]),
         counts=count_games(db, experiment.first_game, experiment.games_per_deal),
     )
 
 
-def _read_models(db: RunDb, specs: Sequence[PlayerSpec]) -> dict[str, PlayerLog]:
-    if not specs:
+def _read_models(db: RunDb, names: Sequence[str]) -> dict[str, PlayerLog]:
+    if not names:
         return {}
     from dubito.store.model_log import ModelLog  # imported late, since runs of bots have no calls
 
-    return {spec.name: ModelLog(db).player(spec.name) for spec in specs}
+    return {name: ModelLog(db).player(name) for name in names}
 
 
 def _write_results(run: RunResult) -> None:

@@ -17,7 +17,6 @@ from dubito.experiment.experiment import FOLDER_NAME, Experiment, Shard
 from dubito.experiment.play import DEALS_PER_CHUNK, chunk_numbers, first_game_of_chunk
 from dubito.experiment.stored import Run, open_recorded_run
 from dubito.files import write_whole
-from dubito.game.find import Registry
 from dubito.stats.ranking import all_games
 from dubito.stats.tally import Tally, load_tally
 from dubito.store import folder as run_folder
@@ -41,7 +40,7 @@ def parse_shard(text: str) -> tuple[int, int]:
     return number, of
 
 
-def cut_shard(experiment: Experiment, number: int, of: int, registry: Registry) -> Experiment:
+def cut_shard(experiment: Experiment, number: int, of: int) -> Experiment:
     """Return one of `of` shards of about equal size. Raises UsageError if the run has fewer chunks."""
     if experiment.stop is not None:
         raise UsageError(f"--shard {number}/{of}: a run with `stop` cannot be split", hint="remove --shard")

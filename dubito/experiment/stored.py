@@ -23,6 +23,7 @@ from dubito.experiment.experiment import (
     kind_of_player,
     player_labels,
 )
+from dubito.experiment.resolved import ModelPart, ResolvedRun
 from dubito.files import describe_fault
 from dubito.game import Game, PlayerKind
 from dubito.game.find import NoSuchGame, Registry, find_bots, find_game, package_of, source_of
@@ -280,69 +281,61 @@ class Run:
     @cached_property
     def has_same_bots(self) -> bool:
         """Whether bot files are unchanged, or answers are recorded so that a replay can compare them."""
-        from dubito.experiment.resolve import recorded_specs
+        same = all(player.bot.digest == player.spec.source for player in self.resolved.players)
+        return self.resolved.has_records or same
 
-        if recorded_specs(self.experiment, self.registry):
-            return True
-        return all(self.registry.find(player.bot).digest == player.source for player in self.experiment.players)
+    @cached_property
+    def resolved(self) -> ResolvedRun:
+        """The run with the bots of this installation. Raises UsageError if one is missing."""
+        return ResolvedRun.load(self.experiment, self.registry)
 
     @cached_property
     def player(self) -> "ChunkPlayer":
         from dubito.experiment.play import ChunkPlayer  # imported late, since listing runs does not need it
 
-        return ChunkPlayer(self.experiment, self.registry)
+        return ChunkPlayer(self.resolved)
 
     def replay_models(self, recording: "ReplayRecording", stored_prompts: bool = False) -> "Models | None":
         """Return the players that answer from the recording (models and programs), or None if there are none.
 
         With `stored_prompts`, they use the prompts stored in the run, since those on disk may be newer.
         """
-        from dubito.experiment.resolve import model_specs, program_specs
-
-        experiment, registry = self.experiment, self.registry
-        specs, programs = model_specs(experiment, registry), program_specs(experiment, registry)
-        if not specs and not programs:
+        run = self.resolved
+        if not run.has_records:
             return None
         from dubito.experiment.models import Models, build_decider, build_program
 
         players = {}
-        for spec in specs:
-            prompt = self._prompt(spec, stored_prompts)
-            players[spec.name] = build_decider(
-                spec, experiment, registry, prompt, recording, recording, lambda outcome: None
-            )
+        for spec, model in run.models:
+            prompt = self._prompt(spec, model, stored_prompts)
+            players[spec.name] = build_decider(model, run, prompt, recording, recording, lambda outcome: None)
         return Models(
             players,
-            {spec.name: build_program(spec, experiment, registry, lambda inner: recording) for spec in programs},
+            {spec.name: build_program(spec, run, lambda inner: recording) for spec in run.programs},
         )
 
-    def _prompt(self, spec: PlayerSpec, stored_prompts: bool) -> "Prompt":
+    def _prompt(self, spec: PlayerSpec, model: ModelPart, stored_prompts: bool) -> "Prompt":
         """Return the stored prompt if requested or if the one on disk is missing, or else the one on disk."""
-        from dubito.experiment.resolve import model_settings
-        from dubito.llm.prompts import Prompt, load_prompt
+        from dubito.llm.prompts import Prompt
 
-        name, stored = model_settings(spec, self.registry).prompt, self.model_log.prompt(spec.prompt)
+        stored = self.model_log.prompt(spec.prompt)
         try:
-            prompt = None if stored_prompts else load_prompt(name, self.registry.working_directory, self.registry.game)
+            prompt = None if stored_prompts else model.prompt
         except UsageError:
             if not stored:
                 raise
             prompt = None
         if prompt is None:
-            return Prompt(Path(name), stored, self.registry.game)
+            return Prompt(Path(model.settings.prompt), stored, self.game)
         if change := _prompt_change(spec, stored, prompt):
             self.mismatches.append(change)
         return prompt
 
     def changed_prompts(self) -> list[str]:
         """Return the mismatches that concern prompts. Raises UsageError for a prompt that is missing now."""
-        from dubito.experiment.resolve import model_settings, model_specs
-        from dubito.llm.prompts import load_prompt
-
-        log, here = self.model_log, self.registry.working_directory
-        specs = model_specs(self.experiment, self.registry)
-        prompts = ((spec, load_prompt(model_settings(spec, self.registry).prompt, here, self.game)) for spec in specs)
-        return [change for spec, prompt in prompts if (change := _prompt_change(spec, log.prompt(spec.prompt), prompt))]
+        log = self.model_log
+        changes = [_prompt_change(spec, log.prompt(spec.prompt), model.prompt) for spec, model in self.resolved.models]
+        return [change for change in changes if change]
 
 
 def _prompt_change(spec: PlayerSpec, stored: Mapping[str, str], prompt: "Prompt") -> str | None:

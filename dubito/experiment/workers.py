@@ -27,8 +27,9 @@ from dubito.errors import BotError, GameError, RunStopped, UsageError, one_line
 from dubito.experiment.experiment import Experiment, PlayerSpec, Shard, StopRule
 from dubito.experiment.play import ChunkPlayer, ChunkResult, chunk_number, deals_of_chunk, split_evenly
 from dubito.experiment.processes import WorkerDied, WorkerProcesses, can_start_processes, is_stopping
+from dubito.experiment.resolved import ResolvedRun
 from dubito.game import Results
-from dubito.game.find import Registry, digest_of_game, find_bots
+from dubito.game.find import digest_of_game, find_bots
 from dubito.packages import games_path, set_games_path
 from dubito.stats.tally import Tally
 
@@ -36,15 +37,17 @@ _LENGTH: Final = struct.Struct("<Q")  # length of a result's head
 _loading = threading.Lock()  # workers can be threads of one process
 
 
-def encode_job(experiment: Experiment, registry: Registry) -> str:
-    bots = {player.bot for player in experiment.players} | {registry.game.fallback}
+def encode_job(run: ResolvedRun) -> str:
+    registry = run.registry
+    bots = {player.bot.name: player.bot.digest for player in run.players}
+    bots.setdefault(run.game.fallback, registry.find(run.game.fallback).digest)
     job = {
         "dubito": __version__,
         "engine": digest_of_game(registry.game, registry.working_directory),
-        "bots": {name: registry.find(name).digest for name in sorted(bots)},
+        "bots": dict(sorted(bots.items())),
         "home": str(registry.working_directory.resolve()),
         "games_path": [str(folder) for folder in games_path()],
-        "experiment": asdict(experiment),
+        "experiment": asdict(run.experiment),
     }
     return json.dumps(job)
 
@@ -123,7 +126,7 @@ def _load_player(job: str) -> ChunkPlayer:
         if (bot := registry.find(name)).digest != digest:
             file = one_line(str(bot.file))
             raise UsageError(f"its file of {name}, {file}, differs from the run's", hint="copy it from the run")
-    return ChunkPlayer(experiment, registry)
+    return ChunkPlayer(ResolvedRun.load(experiment, registry))
 
 
 def _decode_experiment(content: Mapping[str, Any]) -> Experiment:
@@ -170,20 +173,18 @@ def default_workers() -> int:
 
 
 def play_chunks(
-    experiment: Experiment,
-    registry: Registry,
+    run: ResolvedRun,
     workers: int,
     stop: threading.Event,
     numbers: range,
     pool: WorkerPool | None = None,
 ) -> Generator[ChunkResult, None, None]:
-    with closing(play_pieces(experiment, registry, workers, stop, numbers, pool)) as pieces:
-        yield from join_chunks(experiment, pieces)
+    with closing(play_pieces(run, workers, stop, numbers, pool)) as pieces:
+        yield from join_chunks(run.experiment, pieces)
 
 
 def play_pieces(
-    experiment: Experiment,
-    registry: Registry,
+    run: ResolvedRun,
     workers: int,
     stop: threading.Event,
     numbers: range,
@@ -193,14 +194,14 @@ def play_pieces(
 
     Without a pool, this many processes play them. If there is only one, it is the current process.
     """
-    workers = min(workers, len(numbers))
+    workers, experiment = min(workers, len(numbers)), run.experiment
     if pool is None and workers == 1:
-        player = ChunkPlayer(experiment, registry)
+        player = ChunkPlayer(run)
         for deals in _split_into_jobs(experiment, numbers, workers):
             yield deals, player.play(deals, stop.is_set)
     elif numbers:
         with nullcontext(pool) if pool else start_processes(workers, stop) as workers_pool:
-            job, results = encode_job(experiment, registry), registry.game.results
+            job, results = encode_job(run), run.game.results
             play = partial(_play_until_stop if workers_pool.sees_stop else play_deals, job)
             with closing(
                 run_in_order(workers_pool, play, _split_into_jobs(experiment, numbers, workers_pool.capacity()), stop)

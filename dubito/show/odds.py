@@ -100,20 +100,20 @@ def _read_cached(path: Path) -> dict[str, Any] | None:
 
 def _table_at_start(run: Run, number: int) -> tuple[Table, str | None]:
     """Return the table before the first move, and the bot that plays for models, programs and agents."""
-    experiment, registry = run.experiment, run.registry
+    experiment = run.experiment
     deal, place = divmod(number, experiment.games_per_deal)
     streams = DealStreams(experiment.seed, deal)
     lineup = draw_lineup(experiment, deal, place, streams)
-    specs = [experiment.players[player] for player in lineup.seats]
-    asks = {spec.name for spec in specs if (cls := registry.find(spec.bot).cls).is_model or cls.is_program}
+    players = [run.resolved.players[player] for player in lineup.seats]
+    asks = {player.name for player in players if player.bot.cls.is_model or player.bot.cls.is_program}
     usual = next(iter(run.game.words.BOTS), run.game.fallback)
     entrants = [
-        Entrant(spec.name, registry.find(usual).cls)
-        if spec.name in asks
-        else Entrant(spec.name, registry.find(spec.bot).cls, spec.settings)
-        for spec in specs
+        Entrant(player.name, run.registry.find(usual).cls)
+        if player.name in asks
+        else Entrant(player.name, player.bot.cls, player.spec.settings)
+        for player in players
     ]
-    state = run.game.deal(run.game.rules_of_run(experiment.rules), len(specs), streams.deck())
+    state = run.game.deal(run.resolved.rules, len(players), streams.deck())
     return Table(state, entrants, streams, deal=deal, number=number), usual if asks else None
 
 

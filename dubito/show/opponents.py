@@ -11,8 +11,9 @@ from pydantic import BaseModel
 
 from dubito.errors import DubitoError, UsageError, end_sentence, format_error, one_line, suggestion
 from dubito.experiment.config import Config
-from dubito.experiment.experiment import Experiment, PlayerSpec, kind_of_player
+from dubito.experiment.experiment import kind_of_player
 from dubito.experiment.resolve import default_player, parse_player, resolve, rules_of_config
+from dubito.experiment.resolved import ResolvedPlayer, ResolvedRun
 from dubito.game import FALLBACK_OUTCOME, Game, Node, Player, PlayerKind, Text
 from dubito.game.find import Registry
 from dubito.game.seeds import Seed
@@ -113,36 +114,35 @@ def _ignore(thought: Thought) -> None:
     """Ignore the decision."""
 
 
-def build_company(config: Config, registry: Registry, names: Sequence[str] | None = None) -> Experiment:
-    """Build an experiment whose `bots` are the possible opponents.
+def build_company(config: Config, registry: Registry, names: Sequence[str] | None = None) -> ResolvedRun:
+    """Build a run whose `bots` are the possible opponents.
 
     By default these are the config's players and all hand-written bots that can play by these rules. Otherwise they are
     `names`, which can be names of these players, or entries as in a config's `bots`, such as `openai:MODEL@PROMPT`.
     Raises UsageError.
     """
-    experiment = resolve(
-        config if config.bots else config.model_copy(update={"bots": []}), registry, fills_tables=False
-    )
+    run = resolve(config if config.bots else config.model_copy(update={"bots": []}), registry, fills_tables=False)
     manual, rules = (
         [bot for bot in registry.bots.values() if bot.kind == "manual" and not bot.cls.is_program],
         rules_of_config(config, registry.game),
     )
     known = {bot.name: default_player(bot) for bot in manual if not bot.cls.rules_incompatibility(rules)}
-    known |= {spec.name: spec for spec in experiment.players if kind_of_player(spec) != "agent"}
+    known |= {player.name: player for player in run.players if kind_of_player(player.spec) != "agent"}
     if names is not None:
         known = {name: known.get(name) or _resolve_entry(name, known, config, registry) for name in names}
     # The fallback does not replace an unreachable model, because the person can wait and try again. It replaces failed
     # programs.
-    return replace(
-        experiment,
-        bots=tuple(known.values()),
+    experiment = replace(
+        run.experiment,
+        bots=tuple(player.spec for player in known.values()),
         contenders=(),
         provider_errors="suspend",
         on_bot_error="fallback",
     )
+    return replace(run, experiment=experiment, players=[*known.values()])
 
 
-def _resolve_entry(name: str, known: Iterable[str], config: Config, registry: Registry) -> PlayerSpec:
+def _resolve_entry(name: str, known: Iterable[str], config: Config, registry: Registry) -> ResolvedPlayer:
     there = name in registry.bots or ":" in name or any(broken.has_name(name) for broken in registry.broken)
     if not there:
         raise UsageError(f"unknown player {one_line(name)!r}", hint=suggestion(name, known))
@@ -169,26 +169,25 @@ class Opponents:
 
     def __init__(
         self,
-        experiment: Experiment,
-        registry: Registry,
+        run: ResolvedRun,
         models: "Models | None" = None,
         settled: Mapping[str, object] = _NO_RULES,
     ) -> None:
-        """Prepare the players of `experiment`.
+        """Prepare the players of `run`.
 
         `models` are its model players, if any. `settled` are the rules that the server fixes; users can choose the
         others.
         """
         self.settled = settled
-        self._specs = {spec.name: spec for spec in experiment.bots}
-        self._registry, self._models = registry, models
+        self._players = {player.name: player for player in run.players}
+        self._registry, self._models = run.registry, models
 
     def choices(self) -> list[Opponent]:
-        found = [self._choice(spec) for spec in self._specs.values() if self._registry.find(spec.bot).repeatable]
+        found = [self._choice(player) for player in self._players.values() if player.bot.repeatable]
         return sorted(found, key=lambda choice: choice.name.casefold())
 
-    def _choice(self, spec: PlayerSpec) -> Opponent:
-        bot, kind = self._registry.find(spec.bot), kind_of_player(spec)
+    def _choice(self, player: ResolvedPlayer) -> Opponent:
+        spec, bot, kind = player.spec, player.bot, kind_of_player(player.spec)
         if not bot.cls.is_model:
             command = one_line(" ".join(spec.settings.get("process", [])), 80)
             return Opponent(spec.name, f"The program {command}." if kind == "program" else bot.summary, kind, None)
@@ -198,7 +197,7 @@ class Opponents:
     def check(self, names: Sequence[str]) -> None:
         """Raise UsageError unless all of these players can play a game that can be resumed."""
         for name in names:
-            if not self._registry.find(self._find(name).bot).repeatable:
+            if not self._find(name).bot.repeatable:
                 raise UsageError(f"{one_line(name)} uses unseeded randomness, so its games cannot be saved")
 
     def try_again(self) -> None:
@@ -224,8 +223,8 @@ class Opponents:
         entrant needs services, the list is empty. If `on_text` is given, replies are streamed. `persons` is the number
         of additional seats for people. Raises UsageError for an unknown name.
         """
-        specs = [self._find(name) for name in names]
-        entrants = [Entrant(spec.name, self._registry.find(spec.bot).cls, spec.settings) for spec in specs]
+        players = [self._find(name) for name in names]
+        entrants = [Entrant(player.name, player.bot.cls, player.spec.settings) for player in players]
         if self._models is None:
             return entrants, []
         journal, services = Journal(), list[object]()
@@ -242,7 +241,7 @@ class Opponents:
         return entrants, services
 
     def kinds(self, names: Sequence[str]) -> list[PlayerKind]:
-        return [kind_of_player(self._find(name)) for name in names]
+        return [kind_of_player(self._find(name).spec) for name in names]
 
     @property
     def game(self) -> Game:
@@ -252,10 +251,10 @@ class Opponents:
     def fallback(self) -> type[Player]:
         return self._registry.fallback
 
-    def _find(self, name: str) -> PlayerSpec:
-        if name not in self._specs:
-            raise UsageError(f"unknown player {one_line(name)!r}", hint=suggestion(name, self._specs))
-        return self._specs[name]
+    def _find(self, name: str) -> ResolvedPlayer:
+        if name not in self._players:
+            raise UsageError(f"unknown player {one_line(name)!r}", hint=suggestion(name, self._players))
+        return self._players[name]
 
 
 class FamilyGames(NamedTuple):

@@ -18,7 +18,6 @@ import dubito
 from dubito.errors import UsageError, one_line
 from dubito.experiment.lies import LIES, MAX_LIE_GAMES, replay_lies
 from dubito.experiment.replay import ReplayedLogs
-from dubito.experiment.resolve import model_settings, model_specs
 from dubito.experiment.stored import Run
 from dubito.game.reader import Reader
 from dubito.llm.protocols import parse_stored_request, read_recorded_reply
@@ -274,8 +273,7 @@ class DecisionRows:
 
     def __init__(self, run: Run) -> None:
         self._run, self._log, self._positions = run, run.model_log, position_recorder(run)
-        specs = model_specs(run.experiment, run.registry)
-        self._models = {spec.name: (model_settings(spec, run.registry).model, spec.prompt) for spec in specs}
+        self._models = {spec.name: (model.settings.model, spec.prompt) for spec, model in run.resolved.models}
 
     def __bool__(self) -> bool:
         return bool(self._models)

@@ -18,15 +18,14 @@ from typing import Annotated, Final
 from pydantic import Field, TypeAdapter, ValidationError
 
 from dubito.errors import UsageError, one_line
-from dubito.experiment.experiment import Experiment
 from dubito.experiment.models import Models
 from dubito.experiment.play import ChunkPlayer, Lineup
-from dubito.experiment.resolve import model_specs
+from dubito.experiment.resolved import ResolvedRun
 from dubito.experiment.stored import Run
 from dubito.files import describe_fault, read_text
 from dubito.game import Game, node_view
 from dubito.game.events import Listener
-from dubito.game.find import Registry, find_bots
+from dubito.game.find import find_bots
 from dubito.game.log import Position
 from dubito.game.position_file import dump_position, load_position
 from dubito.game.record import Strict
@@ -242,32 +241,29 @@ def position_recorder(run: Run) -> Callable[[int], list[RecordedPosition]]:
             changed = "; ".join(run.mismatches) or "something has changed"
             raise UsageError(f"game {game} of {run.folder} now plays differently: {changed}")
 
-    return _position_recorder(run.experiment, run.registry, run.experiment.digest(), models, check_outcome)
+    return _position_recorder(run.resolved, run.experiment.digest(), models, check_outcome)
 
 
-def record_from_config(
-    experiment: Experiment, registry: Registry, nodes: Collection[str], count: int
-) -> list[RecordedPosition]:
-    """Play games of an experiment and return up to `count` positions. Raises UsageError if models play in it."""
-    if model_specs(experiment, registry):
+def record_from_config(run: ResolvedRun, nodes: Collection[str], count: int) -> list[RecordedPosition]:
+    """Play games of a run and return up to `count` positions. Raises UsageError if models play in it."""
+    if run.models:
         raise UsageError("this config has model players", hint="start it with `dubito run`, then record from the run")
-    return _collect_positions(experiment.game_numbers, _position_recorder(experiment, registry), nodes, count)
+    return _collect_positions(run.experiment.game_numbers, _position_recorder(run), nodes, count)
 
 
 def _position_recorder(
-    experiment: Experiment,
-    registry: Registry,
-    run: str | None = None,
+    run: ResolvedRun,
+    digest: str | None = None,
     models: Models | None = None,
     ended: Callable[[int, Lineup, Table], None] = lambda number, lineup, table: None,
 ) -> Callable[[int], list[RecordedPosition]]:
     """Return a function that plays a game and returns its positions. `ended` is called after the game."""
-    game = registry.game
+    player, experiment = ChunkPlayer(run), run.experiment
 
     def play(number: int) -> list[RecordedPosition]:
-        table, lineup = ChunkPlayer(experiment, registry).build_table(number, models)
-        origin = Origin(run, experiment.seed_sha256 or experiment.seed, table.deal, number)
-        positions = record_positions(table, origin, game, game.rules(**experiment.rules))
+        table, lineup = player.build_table(number, models)
+        origin = Origin(digest, experiment.seed_sha256 or experiment.seed, table.deal, number)
+        positions = record_positions(table, origin, run.game, run.rules)
         ended(number, lineup, table)
         return positions
 

@@ -24,7 +24,7 @@ def run(config: Path, folder: Path, executor: Executor, capacity: Callable[[], i
     registry = find_bots(here, checked.game)
     calls = CallOptions(in_flight=1, cache=Path("cache"), offline=True)
     pool = WorkerPool(executor, capacity)
-    run = play(resolve(checked, registry), folder, RunOptions(registry, 1, calls, threading.Event(), pool=pool))
+    run = play(resolve(checked, registry), folder, RunOptions(1, calls, threading.Event(), pool=pool))
     if run.failure is not None:
         raise run.failure
     return run.results_digest

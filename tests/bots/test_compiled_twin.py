@@ -50,8 +50,8 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def error_of(clone: Path, **said: Any) -> str:
     registry = find_bots(clone)
-    experiment = resolve(Config(games=3, table_sizes=[3], **{"bots": ["MyBot"], **said}), registry)
-    return str(ChunkPlayer(experiment, registry).play(range(experiment.deals), lambda: False).error)
+    run = resolve(Config(games=3, table_sizes=[3], **{"bots": ["MyBot"], **said}), registry)
+    return str(ChunkPlayer(run).play(range(run.experiment.deals), lambda: False).error)
 
 
 def test_compiled_twin_of_the_same_bytes_plays(clone: Path) -> None:

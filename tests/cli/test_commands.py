@@ -258,7 +258,7 @@ def test_settings_that_can_be_set_again_are_those_that_change_no_result() -> Non
 
     def digest(**changes: Any) -> str:
         config = parse_config(content | changes, "x")
-        return plan_experiment(config, None, registry, call_options(config, REPO))[0].digest()
+        return plan_experiment(config, None, registry, call_options(config, REPO))[0].experiment.digest()
 
     assert {digest(), *(digest(**{key: value}) for key, value in values.items())} == {digest()}
     assert {*FREE_SETTINGS} == {*values, "executor", "scheduler"}

@@ -12,6 +12,7 @@ from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_players import check_models
 from dubito.experiment.play import ChunkPlayer
 from dubito.experiment.resolve import resolve
+from dubito.experiment.resolved import ResolvedRun
 from dubito.experiment.run import Progress, RunOptions, RunResult, play
 from dubito.game.find import DUBITO, Registry, find_bots
 from dubito.games.dubito.engine import RESULTS
@@ -26,13 +27,16 @@ def registry(game: str = DUBITO) -> Registry:
 
 
 def experiment(**config: Any) -> Experiment:
-    return resolve(parse_config(config, "test.yaml"), registry(config.get("game", DUBITO)))
+    return resolve(parse_config(config, "test.yaml"), registry(config.get("game", DUBITO))).experiment
+
+
+def resolved(of: Experiment, bots: Registry | None = None) -> ResolvedRun:
+    return ResolvedRun.load(of, bots or registry(of.game))
 
 
 def outcomes(of: Experiment) -> list[Outcome]:
     return [
-        unpack_outcome(row, RESULTS)
-        for row in ChunkPlayer(of, registry()).play(range(of.deals), lambda: False).outcomes
+        unpack_outcome(row, RESULTS) for row in ChunkPlayer(resolved(of)).play(range(of.deals), lambda: False).outcomes
     ]
 
 
@@ -43,9 +47,9 @@ def means(
     options: dict[str, Any] = {"in_flight": 8, "cache": folder.parent / "cache", "offline": False, "preflight": False}
     options["patience"] = 1e9  # seconds; sleeps of all threads add up in tests
     how = CallOptions(**options | calls)
-    return RunOptions(registry(game), workers, how, threading.Event(), progress)
+    return RunOptions(workers, how, threading.Event(), progress)
 
 
 def play_all(of: Experiment, folder: Path, workers: int = 1, **calls: Any) -> RunResult:
     how = means(folder, workers=workers, **calls)
-    return play(check_models(of, registry(), how.calls), folder, how)
+    return play(check_models(resolved(of), how.calls), folder, how)

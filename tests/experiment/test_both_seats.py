@@ -22,7 +22,7 @@ def experiment(games: int = 8) -> Experiment:
         "bots": ["Medium", "Scared", "Simple"],
         "contenders": ["Medium", "Sapper"],
     }
-    return resolve(parse_config(config, "test"), registry_of("defuse"))
+    return resolve(parse_config(config, "test"), registry_of("defuse")).experiment
 
 
 def test_each_contender_plays_both_seats_against_the_same_opponent() -> None:

@@ -21,7 +21,7 @@ from dubito.games.dubito.engine import RESULTS, Rules, State
 from dubito.llm.decide import Journal
 from dubito.stats.players import Calibration, Statement, add_statements, calibrations
 from dubito.stats.tally import Tally, unpack_outcome
-from tests.experiment.kit import experiment, registry
+from tests.experiment.kit import experiment, resolved
 from tests.llm.kit import contender, rows, run_games, small
 
 Deal = list[tuple[int, Statement]]
@@ -160,8 +160,9 @@ def test_statements_are_compared_with_the_actual_cards(tmp_path: Path, win_rule:
     (tmp_path / "bots" / "manual").mkdir(parents=True)
     (tmp_path / "bots" / "manual" / "stater.py").write_text(STATER)
     bots = find_bots(tmp_path)
-    of = resolve(parse_config({"bots": ["Stater"], "games": 30, "rules": {"win_rule": win_rule}}, "test"), bots)
-    player, judged = ChunkPlayer(of, bots), Counter[bool]()
+    run = resolve(parse_config({"bots": ["Stater"], "games": 30, "rules": {"win_rule": win_rule}}, "test"), bots)
+    of = run.experiment
+    player, judged = ChunkPlayer(run), Counter[bool]()
     for deal in range(30):
         streams = DealStreams(of.seed, deal)
         (lineup,) = draw_lineups(of, deal, streams)
@@ -177,7 +178,7 @@ def test_fallback_seats_are_removed_with_their_game() -> None:
     of = experiment(bots=["RandomBoi"], games=1, table_sizes=[4])
     streams = DealStreams(of.seed, 0)
     (lineup,) = draw_lineups(of, 0, streams)
-    game = ChunkPlayer(of, registry()).play_with_models(0, lineup, streams, cast(Models, Seats(touched={1, 3})))
+    game = ChunkPlayer(resolved(of)).play_with_models(0, lineup, streams, cast(Models, Seats(touched={1, 3})))
     assert game.fallback_seats == {1, 3}
     assert not game.statements
 

@@ -185,7 +185,7 @@ def test_changed_bot_file_changes_the_identity(tmp_path: Path) -> None:
         folder = tmp_path / text / "bots" / "manual"
         folder.mkdir(parents=True)
         (folder / "mine.py").write_text(f'from bots.base import BotBase\nclass Mine(BotBase):\n    """{text}"""\n')
-        digests.add(resolve(parse_config({"bots": ["Mine"]}, "f"), find_bots(tmp_path / text)).digest())
+        digests.add(resolve(parse_config({"bots": ["Mine"]}, "f"), find_bots(tmp_path / text)).experiment.digest())
     assert len(digests) == 2
 
 
@@ -221,7 +221,7 @@ def limited(**config: Any) -> int:
     """Return the number of games of a config after the limit for paid models."""
     checked = parse_config(config, "test.yaml")
     options = call_options(checked, Path.cwd())
-    return limit_paid_games(resolve(checked, registry()), checked, registry(), options).games
+    return limit_paid_games(resolve(checked, registry()), checked, options).experiment.games
 
 
 PAID = {"bot": "OpenAIBot", "name": "paid", "model": "m"}

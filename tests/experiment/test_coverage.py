@@ -31,11 +31,9 @@ def differences(folder: Path, contenders: tuple[Any, ...], **config: Any) -> lis
     (folder / "bots" / "manual").mkdir(parents=True, exist_ok=True)
     (folder / "bots" / "manual" / "twin.py").write_text(TWIN)
     registry = find_bots(folder)
-    experiment = resolve(
-        parse_config({"bots": FIELD, "games": 2000, "contenders": [*contenders], **config}, "test"), registry
-    )
+    run = resolve(parse_config({"bots": FIELD, "games": 2000, "contenders": [*contenders], **config}, "test"), registry)
     scores = []
-    for row in ChunkPlayer(experiment, registry).play(range(experiment.deals), lambda: False).outcomes:
+    for row in ChunkPlayer(run).play(range(run.experiment.deals), lambda: False).outcomes:
         outcome = unpack_outcome(row, RESULTS)
         assert outcome.contender_seat is not None
         scores.append(outcome.measure_seats(RESULTS)[outcome.contender_seat][0])

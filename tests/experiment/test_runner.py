@@ -8,7 +8,7 @@ from dubito.experiment.run import find_finished_run
 from dubito.games.dubito.engine import RESULTS
 from dubito.stats.tally import sum_deals, unpack_outcome
 from dubito.store.run_db import RunDb
-from tests.experiment.kit import experiment, play_all, registry
+from tests.experiment.kit import experiment, play_all, resolved
 
 BOTS = ["RandomBoi", "JustPutCards", "AdaptyBoi"]
 
@@ -29,7 +29,7 @@ def test_a_finished_run_is_found_again_and_its_results_rewritten(tmp_path: Path)
     run = play_all(of, tmp_path / "run")
     written = (tmp_path / "run" / "all_games.yaml").read_bytes()
     (tmp_path / "run" / "all_games.yaml").unlink()
-    again = find_finished_run(of, registry(), tmp_path / "run")
+    again = find_finished_run(resolved(of), tmp_path / "run")
     assert again is not None
     assert (again.results_digest, again.tally.to_json()) == (run.results_digest, run.tally.to_json())
     assert (tmp_path / "run" / "all_games.yaml").read_bytes() == written

@@ -70,7 +70,7 @@ def test_a_run_does_not_depend_on_its_workers(registry: Registry, game: Game, tm
     digests = set()
     for workers in (1, 2):
         how = means(tmp_path / f"{workers}", workers=workers)
-        run = play(experiment, tmp_path / f"{workers}", RunOptions(registry, workers, how.calls, how.stop))
+        run = play(experiment, tmp_path / f"{workers}", RunOptions(workers, how.calls, how.stop))
         assert run.failure is None
         digests.add((run.results_digest, (tmp_path / f"{workers}" / "all_games.yaml").read_bytes()))
     assert len(digests) == 1

@@ -25,7 +25,7 @@ from dubito.llm.request import AccountFault, Attempt, FailureKind, Place, RawRep
 from dubito.model_settings import Account, Api, ModelSettings
 from tests.cli.kit import Result as Ended
 from tests.cli.kit import Shell
-from tests.experiment.kit import experiment, means, registry
+from tests.experiment.kit import experiment, means, resolved
 
 PROTOCOLS: Final[tuple[Api, ...]] = ("responses", "chat", "messages")
 BOT_OF: Final[Mapping[Api, str]] = {"responses": "OpenAIBot", "chat": "LLMBot", "messages": "AnthropicBot"}
@@ -234,7 +234,7 @@ def small(*contenders: dict[str, Any], games: int = 4, turns: int = 9, **config:
 
 def run_games(of: Experiment, folder: Path, watch: ModelProgress | None = None, **calls: Any) -> RunResult:
     how = replace(means(folder, **calls), model_progress=watch or NoWait())
-    return play(check_models(of, registry(), how.calls), folder, how)
+    return play(check_models(resolved(of), how.calls), folder, how)
 
 
 def config_file(*contenders: object, name: str = "c.yaml", **config: Any) -> str:

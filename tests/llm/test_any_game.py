@@ -12,8 +12,9 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.experiment.call_options import CallOptions
-from dubito.experiment.model_players import check_house, find_fallback
+from dubito.experiment.model_players import check_house
 from dubito.experiment.models import open_pipeline
+from dubito.experiment.resolved import ModelPart
 from dubito.game import Game, Player
 from dubito.game.find import find_bots, find_game
 from dubito.game.streams import DealStreams
@@ -63,7 +64,7 @@ def at_the_table(folder: Path, offline: bool = False, **more: Any) -> Iterator[t
         with open_pipeline(log, cache, calls, NoWait(), lambda: False, suspend=False, game=GAME) as pipeline:
             asks = pipeline.build_asks("x", checked, None)
             Preflight("x", 0, checked, asks, lambda warning: None).run(PROMPT.samples)
-            fallback = find_fallback("x", checked, BOTS)
+            fallback = ModelPart("x", checked, BOTS).fallback.cls
             decider = Decider("x", checked, PROMPT, fallback, asks, log, 0, GAME.rules(), lambda outcome: None)
             yield table_of(decider, journal), journal, log
 
@@ -264,11 +265,11 @@ def test_fake_models_play_any_game_from_its_facts() -> None:
 
 def test_failure_falls_back_on_the_games_own_bot() -> None:
     assert settings().fallback == "Dull"
-    assert find_fallback("x", settings(), BOTS).__name__ == "Dull"
+    assert ModelPart("x", settings(), BOTS).fallback.name == "Dull"
     with pytest.raises(UsageError, match="no bot of guess is named 'RandomBoi', but dubito has one"):
-        find_fallback("x", settings(fallback="RandomBoi"), BOTS)
+        _ = ModelPart("x", settings(fallback="RandomBoi"), BOTS).fallback
     with pytest.raises(UsageError, match=r"does not answer the nodes hint-sure separately; .* such as Dull"):
-        find_fallback("x", settings(fallback="OpenAIBot"), BOTS)
+        _ = ModelPart("x", settings(fallback="OpenAIBot"), BOTS).fallback
 
 
 class Watchful(Player):

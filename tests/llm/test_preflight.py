@@ -15,7 +15,7 @@ from dubito.model_settings import Api
 from tests.cli.kit import Result as Ended
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
-from tests.experiment.kit import means, registry
+from tests.experiment.kit import means, resolved
 from tests.llm.kit import (
     PROTOCOLS,
     YES,
@@ -342,6 +342,6 @@ def test_ctrl_c_interrupts_the_preflight(tmp_path: Path) -> None:
     with Server(answer) as server:
         how = means(tmp_path / "run", preflight=True)
         of = small(player_at(server, name="one"), player_at(server, name="other", max_output=99))
-        run = play(check_models(of, registry(), how.calls), tmp_path / "run", how)
+        run = play(check_models(resolved(of), how.calls), tmp_path / "run", how)
     assert len(server.heard) == 1
     assert (run.interrupted, run.failure) == (True, None)

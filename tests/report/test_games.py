@@ -128,7 +128,7 @@ def test_game_of_a_changed_bot_is_not_shown(tmp_path: Path) -> None:
     play(
         resolve(parse_config(config, "x"), found),
         tmp_path / "run",
-        how.__class__(found, 1, how.calls, how.stop, how.progress),
+        how.__class__(1, how.calls, how.stop, how.progress),
     )
     (own / "my_bot.py").write_text(text + "\n# changed\n")
     report = write_report(tmp_path / "run", tmp_path).parent

@@ -8,7 +8,7 @@ from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_players import check_models
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.run import RunResult, play
-from tests.experiment.kit import means
+from tests.experiment.kit import means, resolved
 from tests.llm.kit import NoWait, contender, small
 
 
@@ -33,7 +33,7 @@ def go(
                 how.stop.set()
 
         watch.count_outcome = counted  # type: ignore[method-assign]
-    return play(check_models(of, how.registry, how.calls), folder, how)
+    return play(check_models(resolved(of), how.calls), folder, how)
 
 
 def read_results(folder: Path) -> bytes:

@@ -8,7 +8,7 @@ import pytest
 
 from dubito.experiment.model_players import check_models
 from dubito.experiment.run import play
-from tests.experiment.kit import means
+from tests.experiment.kit import means, resolved
 from tests.llm.kit import Incoming, NoWait, Response, Server, player_at, respond, rows, run_games, small
 
 
@@ -39,8 +39,10 @@ def test_hanging_calls_are_abandoned_at_the_worst_price(
     assert isinstance(how.stop, threading.Event)
     hangs = Hangs(1 if preflight else 5, how.stop)
     with Server(hangs) as server:
-        of = check_models(small(player_at(server), games=3, turns=6), how.registry, how.calls)
-        cut = play(of, folder, replace(how, model_progress=NoWait(notify=said.append)))
+        of = small(player_at(server), games=3, turns=6)
+        cut = play(
+            check_models(resolved(of), how.calls), folder, replace(how, model_progress=NoWait(notify=said.append))
+        )
         open_calls = rows(folder, "SELECT count(*), sum(assumed), min(tokens) > 8192 FROM tries WHERE state = 'open'")
         hangs.released.set()
         resumed = run_games(of, folder, cache=tmp_path / "c2")

@@ -24,7 +24,7 @@ from dubito.experiment.model_players import end_of_model_warnings, old_price_war
 from dubito.llm import prices
 from dubito.store.spend import PICO, Caps
 from tests.cli.kit import Shell
-from tests.experiment.kit import experiment, registry
+from tests.experiment.kit import experiment, resolved
 from tests.llm.kit import Server, config_file, contender, player_at, respond, rows, small
 
 OPENAI = "https://api.openai.com/v1"
@@ -103,12 +103,12 @@ def test_all_used_prices_are_checked_for_the_given_day(tmp_path: Path) -> None:
         contender("four", "house-sharp"),
     ]
     calls = CallOptions(1, tmp_path, False)
-    said = old_price_warnings(small(*players), registry(), calls, date(2099, 1, 1))
+    said = old_price_warnings(resolved(small(*players)), calls, date(2099, 1, 1))
     assert [sentence.split()[4] for sentence in said] == ["https://api.anthropic.com", OPENAI]
-    assert old_price_warnings(small(*players), registry(), calls, date(2026, 11, 25)) == []
-    assert end_of_model_warnings(small(*players), registry(), date(2026, 11, 25)) == []
+    assert old_price_warnings(resolved(small(*players)), calls, date(2026, 11, 25)) == []
+    assert end_of_model_warnings(resolved(small(*players)), date(2026, 11, 25)) == []
     ending = small(*players[1:], {"bot": "AnthropicBot", "name": "five", "model": "claude-sonnet-4-5"})
-    assert [one.split()[2:5] for one in end_of_model_warnings(ending, registry(), date(2026, 11, 25))] == [
+    assert [one.split()[2:5] for one in end_of_model_warnings(resolved(ending), date(2026, 11, 25))] == [
         ["provider", "retires", "claude-sonnet-4-5"]
     ]
 

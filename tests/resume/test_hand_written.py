@@ -8,7 +8,7 @@ import pytest
 from dubito.experiment import play as chunk
 from dubito.experiment.run import find_finished_run, play
 from dubito.store.run_db import RunDb
-from tests.experiment.kit import experiment, means, play_all, registry
+from tests.experiment.kit import experiment, means, play_all, resolved
 from tests.resume.kit import read_results
 
 BOTS = ["StefaBot", "ClaudeBot", "RandomBoi"]
@@ -34,15 +34,15 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, bytes]:
 def test_run_stopped_after_a_chunk_resumes_to_the_same_result(whole: tuple[str, bytes], tmp_path: Path) -> None:
     of, folder = experiment(bots=BOTS, games=GAMES, table_sizes=[3], rules=SHORT), tmp_path / "run"
     how = means(folder, progress=lambda games: how.stop.set() if games else None)
-    cut = play(of, folder, how)
+    cut = play(resolved(of), folder, how)
     assert cut.interrupted
     assert 0 < cut.tally.games < GAMES
-    assert find_finished_run(of, registry(), folder) is None
+    assert find_finished_run(resolved(of), folder) is None
     told: list[int] = []
-    run = play(of, folder, means(folder, workers=2, progress=told.append))
+    run = play(resolved(of), folder, means(folder, workers=2, progress=told.append))
     assert told[0] == cut.tally.games
     assert (run.results_digest, read_results(folder)) == whole
-    again = find_finished_run(of, registry(), folder)
+    again = find_finished_run(resolved(of), folder)
     assert again is not None
     assert again.results_digest == whole[0]
 
@@ -51,7 +51,7 @@ def test_run_can_be_extended_step_by_step(whole: tuple[str, bytes], tmp_path: Pa
     folder = tmp_path / "run"
     for games in (3, 14, DEALS, DEALS + 1, GAMES):
         of = experiment(bots=BOTS, games=games, table_sizes=[3], rules=SHORT)
-        assert find_finished_run(of, registry(), folder) is None
+        assert find_finished_run(resolved(of), folder) is None
         run = play_all(of, folder, workers=2)
         assert run.tally.games == games
         with RunDb.open(folder / "run.db") as db:
@@ -78,7 +78,7 @@ def test_shorter_second_run_removes_nothing(tmp_path: Path) -> None:
     of = experiment(bots=BOTS, games=GAMES, table_sizes=[3], rules=SHORT)
     how = means(folder)
     how.stop.set()
-    cut = play(of, folder, how)
+    cut = play(resolved(of), folder, how)
     assert cut.interrupted
     assert cut.tally.games == 14
     with RunDb.open(folder / "run.db") as db:

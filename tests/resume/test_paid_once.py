@@ -25,7 +25,7 @@ from dubito.experiment.run import play
 from dubito.house.server import House
 from dubito.llm.cache import ReplyCache
 from tests.cli.kit import Shell
-from tests.experiment.kit import means, registry
+from tests.experiment.kit import means, resolved
 from tests.llm.kit import Server, contender, player_at, respond, rows, run_cli, run_games, small
 from tests.resume.kit import go, read_results
 
@@ -178,8 +178,8 @@ def test_process_waiting_for_another_continues_or_stops(tmp_path: Path) -> None:
             whys.append(why)
             how.stop.set()
 
-    of = check_models(small(contender("one")), registry(), how.calls)
-    stopped = play(of, tmp_path / "run", replace(how, model_progress=Impatient()))
+    of = small(contender("one"))
+    stopped = play(check_models(resolved(of), how.calls), tmp_path / "run", replace(how, model_progress=Impatient()))
     assert stopped.interrupted
     assert set(whys) == {"for another process that is making the same request"}
     assert rows(tmp_path / "run", "SELECT count(*) FROM tries") == [(0,)]

@@ -80,7 +80,7 @@ def test_two_processes_play_the_same_as_one(run: Shell) -> None:
     alone, shared, told = ReplayRecording(ModelLog(kept.db)), ReplayRecording(ModelLog(kept.db)), list[int]()
     models = kept.replay_models(alone)
     assert models is not None
-    player = ChunkPlayer(kept.experiment, kept.registry)
+    player = ChunkPlayer(kept.resolved)
     one = ThreadedChunks(player, models, 1, ModelProgress(), lambda games: None).play(range(4), lambda: False)
     (together,) = replay_in_processes(kept, 2, shared, told.append)
     assert replace(together, tally=one.tally) == one

@@ -12,7 +12,7 @@ from dubito.experiment.model_players import check_models
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.run import play
 from tests.conftest import in_gate
-from tests.experiment.kit import experiment, means, registry
+from tests.experiment.kit import experiment, means, resolved
 from tests.llm.kit import PROBE, Incoming, Response, Server, contender, outcomes_of, respond, rows
 from tests.resume.kit import go, read_results
 
@@ -97,7 +97,7 @@ def test_other_games_continue_while_one_waits(tmp_path: Path) -> None:
             ended[0] = games
 
         how = replace(means(tmp_path / "run", in_flight=1, progress=progress), model_progress=Hurried())
-        run = play(check_models(of, registry(), how.calls), tmp_path / "run", how)
+        run = play(check_models(resolved(of), how.calls), tmp_path / "run", how)
     assert run.failure is None
     assert run.tally.games == 4
     assert outcomes_of(tmp_path / "run").keys() == {"model"}

@@ -8,7 +8,6 @@ from typing import Any
 
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.shards import cut_shard, merge, read_shards
-from tests.experiment.kit import registry
 from tests.llm.kit import run_games
 
 
@@ -17,7 +16,7 @@ def play_shards(of: Experiment, folder: Path, count: int, **calls: Any) -> list[
     folders = [folder / f"{number}-of-{count}" for number in range(count, 0, -1)]
     for number, one in zip(range(count, 0, -1), folders, strict=True):
         calls["cache"] = folder / f"cache-{number}"  # separate caches, as on separate machines
-        assert run_games(cut_shard(of, number, count, registry()), one, **calls).failure is None
+        assert run_games(cut_shard(of, number, count), one, **calls).failure is None
     return folders
 
 

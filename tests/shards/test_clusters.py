@@ -54,7 +54,7 @@ def test_slurm_array_and_merge_reproduce_the_run(work: Path, shell: Shell, short
         assert said.code == 0, said.err
     merged = shell(*run_script(["sh", f"{CLUSTERS / 'merge.sh'}"]), "--no-report")
     assert merged.code == 0, merged.err
-    whole = run_games(resolve(parse_config(CONFIG, "test"), find_bots(REPO)), work / "whole")
+    whole = run_games(resolve(parse_config(CONFIG, "test"), find_bots(REPO)).experiment, work / "whole")
     assert f"results digest: {whole.results_digest}" in merged.out.splitlines()
 
 
@@ -77,7 +77,7 @@ def test_the_script_for_mpi_takes_any_executor(work: Path, short_chunks: int) ->
         mpi = module_of(CLUSTERS / "mpi.py")
         mpi.run(Path("experiment.yaml"), Path("threads"), threads, lambda: 2)
     assert started, "the cluster's workers must have been used"
-    run_games(resolve(parse_config(CONFIG, "test"), find_bots(REPO)), work / "whole")
+    run_games(resolve(parse_config(CONFIG, "test"), find_bots(REPO)).experiment, work / "whole")
     assert everything_in(Path("threads")) == everything_in(work / "whole")
 
 

@@ -18,32 +18,35 @@ from dubito.experiment import workers
 from dubito.experiment.config import parse_config
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.resolve import resolve
+from dubito.experiment.resolved import ResolvedRun
 from dubito.experiment.run import RunResult, play
 from dubito.experiment.workers import WorkerPool
 from dubito.game.find import find_bots, find_game
 from dubito.games.dubito.engine import RESULTS
 from tests.cli.kit import REPO, Shell
-from tests.experiment.kit import experiment, means, registry
+from tests.experiment.kit import experiment, means, registry, resolved
 from tests.games.kit import registry_of, write_kuhn
 from tests.shards.kit import everything_in, read_result_files
 
 BOTS = ["RandomBoi", "StefaBot"]
 
 
+def _resolved(of: Experiment) -> ResolvedRun:
+    return resolved(of, registry() if of.game == "dubito" else registry_of(of.game))
+
+
 def played_by(executor: Executor, of: Experiment, folder: Path, **more: Any) -> RunResult:
-    how = means(folder, **more)
-    bots = registry() if of.game == "dubito" else registry_of(of.game)
-    return play(of, folder, replace(how, registry=bots, pool=WorkerPool(executor, lambda: 2)))
+    return play(_resolved(of), folder, replace(means(folder, **more), pool=WorkerPool(executor, lambda: 2)))
 
 
 @pytest.mark.parametrize("name", ["bs", "defuse", "dubito"])
 def test_any_executor_plays_any_game(name: str, tmp_path: Path, short_chunks: int) -> None:
     game = find_game(name, REPO)
     config = {"game": game.name, "games": 7, "table_sizes": [game.seats[0]]}
-    of = resolve(parse_config(config, "test"), registry_of(game.name))
+    of = resolve(parse_config(config, "test"), registry_of(game.name)).experiment
     with ThreadPoolExecutor(2) as threads:
         played_by(threads, of, tmp_path / "threads")
-    play(of, tmp_path / "alone", replace(means(tmp_path / "alone"), registry=registry_of(game.name)))
+    play(_resolved(of), tmp_path / "alone", means(tmp_path / "alone"))
     assert everything_in(tmp_path / "threads") == everything_in(tmp_path / "alone")
     assert read_result_files(tmp_path / "threads") == read_result_files(tmp_path / "alone")
 
@@ -52,8 +55,9 @@ def test_a_game_of_the_users_own_is_found_by_workers(tmp_path: Path, short_chunk
     write_kuhn(tmp_path)
     own = find_bots(tmp_path, "kuhn")
     of = resolve(parse_config({"game": "kuhn", "games": 6}, "test"), own)
-    text = workers.encode_job(of, own)
-    packed = {deals: workers.play_deals(text, deals) for deals in map(partial(chunk.deals_of_chunk, of), range(3))}
+    text = workers.encode_job(of)
+    every = map(partial(chunk.deals_of_chunk, of.experiment), range(3))
+    packed = {deals: workers.play_deals(text, deals) for deals in every}
     rows = [
         row for deals, one in packed.items() for row in workers.decode_result(one, deals, own.game.results).outcomes
     ]
@@ -72,7 +76,7 @@ def test_a_worker_loads_no_library_to_play(name: str) -> None:
         "import sys; from dubito.experiment import workers\n"
         "print(len(workers.play_deals(sys.argv[1], range(1))), *sys.modules)"
     )
-    text = workers.encode_job(of, registry_of(name))
+    text = workers.encode_job(of)
     said = subprocess.run([sys.executable, "-c", script, text], capture_output=True, text=True, check=True)
     assert not {"pydantic", "yaml", "sqlite3", "click"} & {*said.stdout.split()}
 
@@ -87,7 +91,7 @@ def test_a_worker_loads_no_library_to_play(name: str) -> None:
     ],
 )
 def test_worker_with_different_bytes_is_refused_by_name(change: Callable[[Any], None], why: str) -> None:
-    content = json.loads(workers.encode_job(experiment(bots=BOTS, games=4), registry()))
+    content = json.loads(workers.encode_job(resolved(experiment(bots=BOTS, games=4))))
     change(content)
     with pytest.raises(RunStopped, match=rf"worker .*, process \d+, refused the run: {why}"):
         workers.decode_result(workers.play_deals(json.dumps(content), range(4)), range(4), RESULTS)
@@ -98,9 +102,9 @@ def test_bot_error_is_returned_with_the_earlier_games(shell: Shell) -> None:
     own = find_bots(shell.folder)
     for policy in ("stop", "fallback"):
         of = resolve(parse_config({"bots": ["Faulty", "StefaBot"], "games": 9, "on_bot_error": policy}, "test"), own)
-        deals = chunk.deals_of_chunk(of, 0)
-        back = workers.decode_result(workers.play_deals(workers.encode_job(of, own), deals), deals, RESULTS)
-        here = chunk.ChunkPlayer(of, own).play(deals, lambda: False)
+        deals = chunk.deals_of_chunk(of.experiment, 0)
+        back = workers.decode_result(workers.play_deals(workers.encode_job(of), deals), deals, RESULTS)
+        here = chunk.ChunkPlayer(of).play(deals, lambda: False)
         assert (back.deals, back.outcomes, back.tally.to_json()) == (here.deals, here.outcomes, here.tally.to_json())
         assert (str(back.error), str(back.first_fallback)) == (str(here.error), str(here.first_fallback))
         assert back.error or back.first_fallback
@@ -128,9 +132,9 @@ def test_an_error_in_a_chunk_cut_in_parts_keeps_the_deals_before_it(
     own = find_bots(shell.folder)
     of = resolve(parse_config({"bots": ["FailsAtSix"], "games": 8, "table_sizes": [3]}, "test"), own)
     with ThreadPoolExecutor(2) as threads:
-        how = replace(means(tmp_path), registry=own, pool=WorkerPool(threads, lambda: 2))
+        how = replace(means(tmp_path), pool=WorkerPool(threads, lambda: 2))
         run = play(of, tmp_path / "threads", how)
-    alone = play(of, tmp_path / "alone", replace(means(tmp_path), registry=own))
+    alone = play(of, tmp_path / "alone", means(tmp_path))
     assert (str(run.failure), run.tally.games) == (str(alone.failure), 6)
     assert everything_in(tmp_path / "threads") == everything_in(tmp_path / "alone")
 
@@ -149,7 +153,7 @@ def test_a_stop_keeps_the_chunks_before_it(tmp_path: Path, short_chunks: int) ->
     of = experiment(bots=BOTS, games=40, table_sizes=[3])
     with ThreadPoolExecutor(1) as threads:
         how = means(tmp_path / "run", progress=lambda games: how.stop.set() if games else None)
-        run = play(of, tmp_path / "run", replace(how, pool=WorkerPool(threads, lambda: 1)))
+        run = play(resolved(of), tmp_path / "run", replace(how, pool=WorkerPool(threads, lambda: 1)))
     assert (run.interrupted, run.failure) == (True, None)
     assert run.tally.games in (2, 4), "the finished chunk, and possibly one that arrived in the meantime"
     assert played_by(ThreadPoolExecutor(1), of, tmp_path / "run").tally.games == 40

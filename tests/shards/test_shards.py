@@ -13,7 +13,7 @@ from dubito.experiment.shards import cut_shard
 from dubito.experiment.stored import open_recorded_run, read_replayable_run
 from dubito.report.site import write_report
 from dubito.workshop.recordings import record_from_run
-from tests.experiment.kit import REPO, experiment, means, registry
+from tests.experiment.kit import REPO, experiment, means, resolved
 from tests.llm.kit import contender, rows, run_games, small
 from tests.shards.kit import everything_in, merged, play_shards, read_result_files
 
@@ -28,14 +28,14 @@ def test_merged_shards_are_the_run_of_one_machine(contenders: list[str], short_c
     folder = merged(play_shards(of, tmp_path, 3), tmp_path / "merged")
     assert everything_in(folder) == everything_in(tmp_path / "whole")
     assert read_result_files(folder) == read_result_files(tmp_path / "whole")
-    again = find_finished_run(of, registry(), folder)
+    again = find_finished_run(resolved(of), folder)
     assert again is not None
     assert again.results_digest == whole.results_digest
 
 
 def test_shards_are_whole_chunks_of_nearly_equal_size(short_chunks: int) -> None:
     of = experiment(bots=BOTS, contenders=["AdaptyBoi", "ClaudeBot"], games=42)  # 21 deals in 11 chunks
-    shards = [cut_shard(of, number, 4, registry()) for number in range(1, 5)]
+    shards = [cut_shard(of, number, 4) for number in range(1, 5)]
     assert [[*shard.deal_numbers] for shard in shards] == [
         [*range(4)],
         [*range(4, 10)],
@@ -49,9 +49,9 @@ def test_shards_are_whole_chunks_of_nearly_equal_size(short_chunks: int) -> None
 
 
 def test_shard_resumes_replays_and_reports_like_any_run(short_chunks: int, tmp_path: Path) -> None:
-    of = cut_shard(experiment(bots=BOTS, games=12, table_sizes=[3]), 2, 2, registry())
+    of = cut_shard(experiment(bots=BOTS, games=12, table_sizes=[3]), 2, 2)
     how = means(tmp_path / "cut", progress=lambda games: how.stop.set() if games == short_chunks else None)
-    assert play(of, tmp_path / "cut", how).interrupted
+    assert play(resolved(of), tmp_path / "cut", how).interrupted
     assert run_games(of, tmp_path / "cut").tally.games == run_games(of, tmp_path / "whole").tally.games == 6
     assert everything_in(tmp_path / "cut") == everything_in(tmp_path / "whole")
     found = replay_of(tmp_path / "cut")
@@ -93,7 +93,7 @@ def test_merged_shards_of_models_are_one_run_and_replay_offline(short_chunks: in
 
 
 def test_a_stopped_shard_of_models_counts_its_own_games(short_chunks: int, tmp_path: Path) -> None:
-    of = cut_shard(small(contender("one"), games=6, turns=5), 3, 3, registry())
+    of = cut_shard(small(contender("one"), games=6, turns=5), 3, 3)
     run = run_games(of, tmp_path / "run")
     assert (run.counts.finished, run.counts.counted) == (2, 2)
 

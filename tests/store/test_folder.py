@@ -21,7 +21,7 @@ from dubito.store.folder import DATABASE, MANIFEST, count_kept_games, open_run, 
 from dubito.store.lock import LOCK, is_locked, lock_folder
 from dubito.store.run_db import Chunk
 from tests.conftest import any_text
-from tests.experiment.kit import experiment, means
+from tests.experiment.kit import experiment, means, resolved
 
 RUN: dict[str, Any] = {"games": 3, "identity": {"seed": 0, "bots": ["A"]}}
 
@@ -203,6 +203,6 @@ def test_file_system_without_locks_does_not_block_a_run(
         assert not is_locked
     warnings = list[str]()
     how = replace(means(tmp_path / "r"), model_progress=ModelProgress(notify=warnings.append))
-    assert play(experiment(games=2, table_sizes=[3]), tmp_path / "r", how).failure is None
+    assert play(resolved(experiment(games=2, table_sizes=[3])), tmp_path / "r", how).failure is None
     assert len(warnings) == 1
     assert "does not support locks" in warnings[0]

@@ -20,7 +20,7 @@ from dubito.store.run_db import RunDb
 from dubito.store.spend import Caps
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
-from tests.experiment.kit import means, registry
+from tests.experiment.kit import means, resolved
 from tests.llm.kit import NoWait, ask, config_file, contender, rows, small
 from tests.resume.kit import go
 from tests.waves.kit import Provider, killed, play_to_end, waiting
@@ -143,8 +143,8 @@ def test_status_lists_batches_of_a_stopped_run(tmp_path: Path, shell: Shell) -> 
                 how.stop.set()
 
         server.befalls = stop
-        of = check_models(waiting(server, "messages"), registry(), how.calls)
-        run = play(of, Path("r"), replace(how, model_progress=NoWait()))
+        of = waiting(server, "messages")
+        run = play(check_models(resolved(of), how.calls), Path("r"), replace(how, model_progress=NoWait()))
         assert run.interrupted
         said = shell("status", "r").out
         entries = sum(server.bought.values())
@@ -172,7 +172,7 @@ def test_requests_in_flight_are_found_under_another_key_variable(
                 how.stop.set()
 
         server.befalls = stop
-        of = check_models(waiting(server, "responses"), registry(), how.calls)
+        of = check_models(resolved(waiting(server, "responses")), how.calls)
         assert play(of, Path("r"), replace(how, model_progress=NoWait())).interrupted
         server.befalls = lambda event: None
         run = play_to_end(waiting(server, "responses", api_key_env="ANOTHER_KEY"), Path("r"))

@@ -152,7 +152,7 @@ class WebServer:
 
 def guests_of(registry: Registry, **rules: Any) -> Opponents:
     config = parse_config({"game": registry.game.name, "rules": rules}, "the tests")
-    return Opponents(build_company(config, registry), registry, settled=rules)
+    return Opponents(build_company(config, registry), settled=rules)
 
 
 @contextmanager

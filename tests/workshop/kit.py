@@ -6,7 +6,7 @@ from typing import Final
 
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.workshop.recordings import RecordedPosition, record_from_config
-from tests.experiment.kit import REPO, experiment, registry
+from tests.experiment.kit import REPO, experiment, resolved
 
 PLAIN: Final = load_prompt("plain", REPO)
 REASONED: Final = load_prompt("reasoned", REPO)
@@ -29,4 +29,4 @@ def prompt(
 @cache
 def positions(count: int = 20, nodes: str = "ABCDE") -> tuple[RecordedPosition, ...]:
     games = experiment(games=10, table_sizes=[3, 5], seed=5, bots=FIELD)
-    return tuple(record_from_config(games, registry(), nodes, count))
+    return tuple(record_from_config(resolved(games), nodes, count))

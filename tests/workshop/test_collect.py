@@ -35,7 +35,7 @@ from dubito.workshop.recordings import (
     spread_evenly,
 )
 from tests.cli.kit import Shell
-from tests.experiment.kit import REPO, experiment, play_all, registry
+from tests.experiment.kit import REPO, experiment, play_all, resolved
 from tests.llm.kit import contender, rows, run_games, small
 from tests.prompts.kit import RULES, Asked, asked_bot, by_temper, record_questions
 from tests.workshop.kit import FIELD, PLAIN, REASONED, positions, prompt
@@ -173,9 +173,9 @@ def test_positions_are_spread_over_nodes_and_games_and_repeat() -> None:
     found = list(positions(20))
     assert Counter(one.position.node for one in found) == dict.fromkeys(NODES, 4)
     assert Counter(game for game, _, _ in sources(found)) == dict.fromkeys(range(10), 2)
-    assert record_from_config(games, registry(), NODES, 20) == found
+    assert record_from_config(resolved(games), NODES, 20) == found
     assert len({decision for _, _, decision in sources(found)}) > 8, "early and late decisions are collected"
-    of_c = record_from_config(games, registry(), "C", 20)
+    of_c = record_from_config(resolved(games), "C", 20)
     assert Counter(one.position.node for one in of_c) == {"C": 20}
     assert set(Counter(game for game, _, _ in sources(of_c)).values()) == {2}
 

@@ -12,7 +12,6 @@ from dubito.commands import build_command
 from dubito.errors import one_line
 from dubito.experiment.compare import compare_runs
 from dubito.experiment.experiment import PlayerSpec, describe_fake_models, kind_of_player, player_labels
-from dubito.experiment.resolve import model_settings
 from dubito.game import FALLBACK_OUTCOME, Results
 from dubito.llm.settings import build_account
 from dubito.plugins.leaderboard.submissions import MIN_SAMPLE, Answerers, Submissions, VerifiedRun
@@ -109,7 +108,7 @@ class _Row:
         """Return the host that a model player calls."""
         if self.log is None:
             return None
-        server = build_account(model_settings(self.spec, self.submission.run.registry)).server
+        server = build_account(self.submission.run.resolved.model(self.spec.name).settings).server
         return one_line(urlsplit(server).netloc or server, 80)
 
     @property

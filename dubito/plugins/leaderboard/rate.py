@@ -15,9 +15,10 @@ from dubito.commands import build_command, repeat_command, typed_words
 from dubito.errors import join_names, one_line
 from dubito.experiment.call_options import CallOptions, call_options, check_cache
 from dubito.experiment.config import parse_config
-from dubito.experiment.experiment import BookPart, Experiment, PartName, PlayerSpec, describe_fake_models
+from dubito.experiment.experiment import BookPart, PartName, describe_fake_models
 from dubito.experiment.model_players import check_models
 from dubito.experiment.resolve import parse_player, resolve
+from dubito.experiment.resolved import ResolvedPlayer, ResolvedRun
 from dubito.experiment.run import RunResult, find_finished_run
 from dubito.experiment.saved_config import command_to_store
 from dubito.experiment.stored import open_recorded_run
@@ -63,7 +64,7 @@ def rate(rated: str, book: str, output: Path | None, quiet: bool, as_json: bool,
     again.
     """
     player = _load_book_player(read_book(book), rated, given)
-    experiment = player.experiment("field")[0]
+    experiment = player.plan_part("field")[0].experiment
     folder = output or Path("runs") / f"rate-{player.named.name}-{experiment.digest()}"
     field = player.play_part("field", folder, quiet)
     if code := exit_code(field, repeat_command()):
@@ -98,18 +99,23 @@ class _BookPlayer:
 
     named: NamedBook
     registry: Registry
-    spec: PlayerSpec
+    player: ResolvedPlayer
     flags: Mapping[str, Any]
     workers: int | None
 
-    def experiment(self, part: PartName, exploiters: Sequence[dict[str, Any]] = ()) -> tuple[Experiment, CallOptions]:
-        """Return the checked experiment for a part; raises UsageError."""
+    @property
+    def name(self) -> str:
+        return self.player.name
+
+    def plan_part(self, part: PartName, exploiters: Sequence[dict[str, Any]] = ()) -> tuple[ResolvedRun, CallOptions]:
+        """Return the checked run of a part; raises UsageError."""
         book, here = self.named.book, self.registry.working_directory
-        content = build_part_config(book, part, self.spec, exploiters, self.registry.game)
+        content = build_part_config(book, part, self.player.spec, exploiters, self.registry.game)
         config = parse_config(content, self.named.name, self.flags)
         calls = call_options(config, here)
-        experiment = check_models(resolve(config, self.registry), self.registry, calls)
-        return replace(experiment, book=BookPart(self.named.name, book.digest, part)), calls
+        run = check_models(resolve(config, self.registry), calls)
+        experiment = replace(run.experiment, book=BookPart(self.named.name, book.digest, part))
+        return replace(run, experiment=experiment), calls
 
     def play_part(
         self,
@@ -120,17 +126,17 @@ class _BookPlayer:
         spent: Spend | None = None,
     ) -> RunResult:
         """Play a part, or return its finished run. `spent` is what the other part used of the budget."""
-        experiment, calls = self.experiment(part, exploiters)
+        run, calls = self.plan_part(part, exploiters)
         into = folder / part
-        if finished := find_finished_run(experiment, self.registry, into):
+        if finished := find_finished_run(run, into):
             note(f"this run is already finished in {into}; nothing was played")
             return finished
-        print_warnings(experiment, self.registry, calls)
-        if warning := check_cache(experiment, self.registry, calls):
+        print_warnings(run, calls)
+        if warning := check_cache(run, calls):
             note(warning)
         calls = replace(calls, caps=calls.caps.subtract(spent) if spent else calls.caps)
         stored = command_to_store(*typed_words())
-        return play_with_progress(experiment, self.registry, into, calls, stored, workers=self.workers, quiet=quiet)
+        return play_with_progress(run, into, calls, stored, workers=self.workers, quiet=quiet)
 
 
 def _load_book_player(named: NamedBook, rated: str, given: Mapping[str, Any]) -> _BookPlayer:
@@ -147,7 +153,7 @@ def _best_response_gain(player: _BookPlayer) -> tuple[float | None, int | None]:
     The second value is how often the bot was asked in each situation, or None if it states its strategy. Both are None
     for models and larger games.
     """
-    game, cls = player.registry.game, player.registry.find(player.spec.bot).cls
+    game, cls = player.registry.game, player.player.bot.cls
     if game.family != _OPENSPIEL or cls.is_model:
         return None, None
     # Imported late because only small games need the plugin.
@@ -159,7 +165,7 @@ def _best_response_gain(player: _BookPlayer) -> tuple[float | None, int | None]:
     small = small_game(game, game.rules())
     tree = Tree(small.engine)
     stated = read_bot_policy(
-        Entrant(player.spec.name, cls, player.spec.settings), small, tree.states, _DRAWS_PER_SITUATION, 0
+        Entrant(player.name, cls, player.player.spec.settings), small, tree.states, _DRAWS_PER_SITUATION, 0
     )
     return nash_conv(tree, stated.rows) / tree.players, stated.draws
 
@@ -185,8 +191,8 @@ class _Rating:
 
 
 def _print_rating(rating: _Rating) -> None:
-    named, measure, name = rating.player.named, rating.measure, one_line(rating.player.spec.name)
-    if warning := describe_fake_models({name: rating.field.experiment.kinds[rating.player.spec.name]}):
+    named, measure, name = rating.player.named, rating.measure, one_line(rating.player.name)
+    if warning := describe_fake_models({name: rating.field.experiment.kinds[rating.player.name]}):
         say(warning)
     neighbours = "against its worst opponent" if rating.field.game.is_duel else "next to its worst neighbours"
     rows: list[tuple[str, Rate, int, ColumnKind]] = [
@@ -204,7 +210,7 @@ def _print_rating(rating: _Rating) -> None:
         basis = f"from {rating.draws} draws of each situation" if rating.draws else "exact"
         say(f"a best response wins {rating.exact:+.3f} ({basis})")
     elif rating.field.game.family == _OPENSPIEL:
-        command = build_command("policy", rating.player.spec.name, "--game", rating.field.game.name)
+        command = build_command("policy", rating.player.name, "--game", rating.field.game.name)
         say(f"to compute what a best response wins: {command}")
     use = rating.use
     if use.decisions:
@@ -223,8 +229,8 @@ def _rating_object(rating: _Rating) -> RatingObject:
         book=named.name,
         book_digest=named.book.digest,
         game=rating.field.game.name,
-        player=rating.player.spec.name,
-        kind=experiment.kinds[rating.player.spec.name],
+        player=rating.player.name,
+        kind=experiment.kinds[rating.player.name],
         measure=rating.measure.key,
         games=rating.field.tally.games,
         mean=interval(rating.mean),

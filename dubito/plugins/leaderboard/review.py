@@ -11,7 +11,6 @@ from dubito.cli.options import SPENDING, config_options, flags, games_path_optio
 from dubito.cli.output import say
 from dubito.errors import UsageError, one_line
 from dubito.experiment.call_options import CallOptions
-from dubito.experiment.resolve import model_settings
 from dubito.experiment.stored import Run, open_recorded_run
 from dubito.files import write_whole
 from dubito.llm.prompts import Prompt
@@ -105,7 +104,7 @@ def _ask_twice(
 ) -> Trial:
     """Ask at each position twice, with the submission's prompt and settings but new `sample` numbers."""
     (spec,) = [spec for spec in run.planned.contenders if spec.name == player]
-    settings = model_settings(spec, run.registry)
+    settings = run.resolved.model(player).settings
     if settings.play == "drawn":
         raise UsageError(f"{one_line(player)} samples its answers from the odds it states, so they cannot be compared")
     prompt = Prompt(Path(settings.prompt), run.model_log.prompt(spec.prompt), run.game).for_api(settings.api)

@@ -8,6 +8,7 @@ from dubito.experiment.config import parse_config
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_players import check_models
 from dubito.experiment.resolve import resolve
+from dubito.experiment.resolved import ResolvedRun
 from dubito.experiment.run import RunResult, play
 from dubito.game.find import Registry, find_bots
 from tests.experiment.kit import REPO, means
@@ -38,9 +39,9 @@ def both(**more: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def experiment(config: dict[str, Any]) -> Experiment:
-    return resolve(parse_config(config, "test.yaml"), registry())
+    return resolve(parse_config(config, "test.yaml"), registry()).experiment
 
 
 def ran(of: Experiment, folder: Path, **calls: Any) -> RunResult:
-    how = replace(means(folder, **calls), registry=registry(), model_progress=NoWait())
-    return play(check_models(of, registry(), how.calls), folder, how)
+    how = replace(means(folder, **calls), model_progress=NoWait())
+    return play(check_models(ResolvedRun.load(of, registry()), how.calls), folder, how)

@@ -11,8 +11,8 @@ from typing import Any, Final
 import pytest
 
 from dubito.experiment.call_options import CallOptions
-from dubito.experiment.model_players import find_fallback
 from dubito.experiment.models import open_pipeline
+from dubito.experiment.resolved import ModelPart
 from dubito.game import node_view
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
@@ -86,7 +86,7 @@ def at_the_table(folder: Path, base_url: str) -> Iterator[tuple[Table, ModelLog]
         log, cache = ModelLog(db), ReplyCache(calls.cache)
         with open_pipeline(log, cache, calls, NoWait(), lambda: False, suspend=False, game=GAME) as pipeline:
             asks = pipeline.build_asks("x", settings, None)
-            fallback = find_fallback("x", settings, bots)
+            fallback = ModelPart("x", settings, bots).fallback.cls
             decider = Decider("x", settings, PLAIN, fallback, asks, log, 0, BSRules(), lambda outcome: None)
             services = [GameServices(decider, Journal())] * 4
             streams = DealStreams(3, 0)

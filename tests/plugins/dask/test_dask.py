@@ -16,7 +16,7 @@ from dubito.experiment import play as chunk
 from dubito.experiment.run import play
 from dubito.plugins.dask.cluster import open_pool
 from tests.cli.kit import REPO, Shell
-from tests.experiment.kit import experiment, means
+from tests.experiment.kit import experiment, means, resolved
 from tests.shards.kit import everything_in
 
 BOTS = ["RandomBoi", "StefaBot"]
@@ -38,9 +38,9 @@ def test_cluster_gives_the_results_of_one_process(cluster: Any, tmp_path: Path, 
     of = experiment(bots=BOTS, games=9, table_sizes=[3])
     with open_pool(cluster.scheduler_address, 1) as pool:
         assert pool.capacity() == 2
-        run = play(of, tmp_path / "dask", replace(means(tmp_path / "dask"), pool=pool))
+        run = play(resolved(of), tmp_path / "dask", replace(means(tmp_path / "dask"), pool=pool))
     assert run.failure is None
-    play(of, tmp_path / "alone", means(tmp_path / "alone"))
+    play(resolved(of), tmp_path / "alone", means(tmp_path / "alone"))
     assert everything_in(tmp_path / "dask") == everything_in(tmp_path / "alone")
 
 
@@ -57,8 +57,8 @@ def test_a_worker_killed_and_one_that_joins_change_nothing(distributed: Any, tmp
 
         with open_pool(cluster.scheduler_address, 1) as pool:
             how = means(tmp_path / "dask", progress=disturb)
-            assert play(of, tmp_path / "dask", replace(how, pool=pool)).failure is None
-    play(of, tmp_path / "alone", means(tmp_path / "alone"))
+            assert play(resolved(of), tmp_path / "dask", replace(how, pool=pool)).failure is None
+    play(resolved(of), tmp_path / "alone", means(tmp_path / "alone"))
     assert everything_in(tmp_path / "dask") == everything_in(tmp_path / "alone")
 
 

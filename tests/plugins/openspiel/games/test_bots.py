@@ -30,7 +30,7 @@ def play_in(folder: Path, game: str, config: Mapping[str, Any]) -> RunResult:
     registry = find_bots(REPO, game)
     experiment = resolve(parse_config({"game": game, **config}, "test"), registry)
     how = means(folder)
-    run = play(experiment, folder / "run", RunOptions(registry, 1, how.calls, how.stop))
+    run = play(experiment, folder / "run", RunOptions(1, how.calls, how.stop))
     assert run.failure is None
     return run
 
