@@ -286,7 +286,7 @@ class Words(Generic[S, R]):
         view = node_view(state)
         lines = [f"{name}: {_as_text(value)}" for name, value in _attributes(view).items() if name != "node"]
         held = _as_text(state.cards(seat, DealStreams(0, 0).seat(seat)))
-        return [*lines, f"Your cards: {held}", f"{view.node}? {self._describe_answers(state)}"]
+        return [*lines, f"{HAND}{held}", f"{view.node}? {self._describe_answers(state)}"]
 
     def hand(self, state: S, seat: int) -> Sequence[str]:
         """Return the names of the cards to draw for the seat, or an empty list to only use words.
@@ -394,10 +394,13 @@ def _attributes(value: object) -> dict[str, object]:
 
 
 def _as_text(value: object) -> str:
-    """Return a value as one line. Objects without their own `__str__` are shown by their attributes."""
+    """Return a value as one line. An object without its own `__str__` is shown by its items or its attributes."""
     kind = type(value)
     if kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__:
-        value = ", ".join(f"{name} {each}" for name, each in _attributes(value).items())
+        of_it = (
+            value if isinstance(value, Iterable) else (f"{name} {each}" for name, each in _attributes(value).items())
+        )
+        value = ", ".join(map(str, of_it))
     return one_line(str(value), 1000)
 
 

@@ -92,7 +92,7 @@ def test_hand_is_shown_without_words() -> None:
     game = find_game("stacks", Path.cwd())
     lines = game.words.describe_view(deal_game(game), 0, Reader())
     assert lines[0] == "heights: (0, 0)"
-    assert re.fullmatch(r"Your cards: held \(\d, \d, \d\)", lines[1])
+    assert re.fullmatch(r"Your hand: held \(\d, \d, \d\)", lines[1])
 
 
 def test_summary_with_punctuation_gets_no_full_stop() -> None:

@@ -10,6 +10,7 @@ from dubito.errors import IllegalOutput
 from dubito.game.find import find_game
 from dubito.game.reader import Reader
 from dubito.game.streams import DealStreams
+from dubito.game.words import Words
 from tests.cli.kit import REPO, Shell
 
 DECK = [f"{rank} of {suit}" for suit in ("clubs", "diamonds", "hearts", "spades") for rank in ("9", "10", "jack")]
@@ -75,3 +76,10 @@ def test_person_is_shown_hand_and_trick() -> None:
         "Your hand: 10 of clubs, king of clubs, 10 of diamonds, king of diamonds, 10 of hearts, king of hearts, "
         "10 of spades, king of spades",
     ]
+
+
+def test_hand_without_attributes_is_shown_by_its_cards_without_words() -> None:
+    state = deal("hearts")
+    state.hands[0] = ["9 of clubs", "queen of hearts"]
+    lines = Words(find_game("tricks", Path.cwd())).describe_view(state, 0, Reader())
+    assert "Your hand: 9 of clubs, queen of hearts" in lines
