@@ -23,7 +23,15 @@ from dubito.game.log import Position
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
 from dubito.hooks import Flaw
-from dubito.workshop.plain_data import difference, extract_path, find_file, find_line, first_path, to_plain
+from dubito.workshop.plain_data import (
+    call_methods,
+    difference,
+    extract_path,
+    find_file,
+    find_line,
+    first_path,
+    to_plain,
+)
 from dubito.workshop.subject import MAX_MOVES, Subject
 from dubito.workshop.worlds import (
     SKIPPED,
@@ -268,8 +276,10 @@ class _Pair:
         facts = find_file(subject, subject.game.facts if subject.game.has_facts else None, subject.file("facts.py"))
         views = one.state.view(), other.state.view()
         main = find_file(subject, views[0], subject.main)
-        in_view = difference(to_plain(views[0]), to_plain(views[1])) or difference(
-            one.legal(), other.legal(), "legal()"
+        in_view = (
+            difference(to_plain(views[0]), to_plain(views[1]))
+            or difference(one.legal(), other.legal(), "legal()")
+            or difference(call_methods(views[0], one.seats), call_methods(views[1], one.seats))
         )
         if self.suspect:
             if not in_view:

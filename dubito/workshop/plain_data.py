@@ -2,7 +2,7 @@
 
 import ast
 import inspect
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sized
 from random import Random
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Final
@@ -36,6 +36,21 @@ def to_plain(value: object, depth: int = _MAX_DEPTH, private: bool = False) -> o
     if isinstance(value, Iterable) and isinstance(value, Sized):
         return [to_plain(each, depth - 1, private) for each in value]
     return {name: to_plain(each, depth - 1, private) for name, each in public_attributes(value).items()}
+
+
+def call_methods(view: object, seats: int) -> dict[str, object]:
+    """Return what the public methods of a view return without an argument, and for the number of each seat."""
+    methods = {name: _attribute(view, name) for name in dir(view) if not name.startswith("_")}
+    arguments = [(), *((seat,) for seat in range(seats))]
+    called = {name: each for name, each in methods.items() if callable(each)}
+    return {f"{name}()": [_call(method, *each) for each in arguments] for name, method in called.items()}
+
+
+def _call(method: Callable[..., object], *arguments: int) -> object:
+    try:
+        return to_plain(method(*arguments))
+    except Exception as error:  # foreign code
+        return type(error).__name__
 
 
 def public_attributes(value: object) -> dict[str, object]:
