@@ -581,7 +581,8 @@ def _check_runs(subject: Subject) -> Iterator[Flaw]:
             for words in (("run", *flags, "--output", f"{folder}/models"), ("replay", f"{folder}/models")):
                 if (each := _run_command(subject, "1", *words)).returncode:
                     file = f"prompts/{subject.game.folder}"
-                    yield Flaw(file, f"`dubito {words[0]}` with {models} fails: {_last_line(each.stderr)}")
+                    what = _last_line(each.stderr) or one_line(each.stdout.strip())
+                    yield Flaw(file, f"`dubito {words[0]}` with {models} fails: {what}")
                     return
 
 

@@ -252,6 +252,19 @@ def test_differences_between_processes_are_found(shell: Shell) -> None:
     assert (said.code, "two processes play the same deals differently" in said.out) == (1, True)
 
 
+@pytest.mark.usefixtures("stacks")
+@pytest.mark.at_length
+def test_replay_with_other_prompts_is_described(shell: Shell) -> None:
+    """The facts read the game that was dealt last, which is another one when a run of several games is replayed."""
+    exchange(GAME, ("class State:", "LAST: list[Any] = []\n\n\nclass State:"))
+    exchange(
+        GAME, ("        self.turns_played = 0\n", "        self.turns_played = 0\n        LAST[:] = self.dealt[:1]\n")
+    )
+    exchange(FACTS, ("LaidEvent, ", "LAST, LaidEvent, "), ('"drawn": drawn', '"drawn": [*LAST, *drawn]'))
+    said = shell("games", "check", "stacks")
+    assert "`dubito replay` with house:house-random@plain fails: differs: house:house-random@plain, game" in said.out
+
+
 def test_unknown_game_is_reported_in_one_sentence(shell: Shell) -> None:
     said = shell("games", "check", "stack")
     assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
