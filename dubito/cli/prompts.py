@@ -410,8 +410,8 @@ def _folder(game: Game) -> Path:
     folder = next((folder for root in prompts if (folder := root / "positions").is_dir()), shipped_positions(game))
     if not folder.is_dir():
         raise UsageError(
-            f"there are no positions of {game.name} in {folder}",
-            hint="record some with `dubito prompts record` and give their folder with --positions",
+            f"there are no positions of {game.name}",
+            hint=f"record some with `dubito prompts record RUN --output prompts/{game.folder}/positions`",
         )
     return folder
 

@@ -106,7 +106,8 @@ def test_prompt_is_checked_against_its_games_facts(home: Shell) -> None:
 def test_missing_positions_are_requested(home: Shell) -> None:
     said = home("prompts", "test", "plain", "--game", "guess", "--model", "house:house-random")
     assert said.code == 2
-    assert said.err.startswith("dubito: there are no positions of guess in ")
+    assert said.err.startswith("dubito: there are no positions of guess; record some with ")
+    assert said.err.endswith(" --output prompts/guess/positions`\n")
 
 
 def test_show_and_diff_know_the_games_nodes(home: Shell) -> None:
