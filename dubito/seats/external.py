@@ -49,7 +49,7 @@ class ChatAnswer(NamedTuple):
 def build_rules(game: Game, rules: Mapping[str, object]) -> object:
     """Build the game's rules. Raises UsageError for unknown or invalid rules."""
     try:
-        return game.rules_of_run(rules)
+        return game.rules_of_run(game.rules(**rules).model_dump())
     except ValidationError as error:
         first = error.errors()[0]
         raise UsageError(f"{'.'.join(map(str, first['loc']))}: {describe_invalid(dict(first))}") from None

@@ -75,8 +75,8 @@ class State:
         self.public = PublicState([len(cards) for cards in hands])
         self._views = [View(self.public, hand) for hand in self.hands]
         self._rng = rng
+        self.accusers: list[int] = []  # seats that have accused the last play so far
         self._is_lie = False  # whether the play in question is a lie
-        self._accusers: list[int] = []
 
     @property
     def lie(self) -> bool | None:
@@ -107,13 +107,13 @@ class State:
         counts.asked += 1
         if output:
             counts.accusations += 1
-            self._accusers.append(seat)
+            self.accusers.append(seat)
         following = _ASKED_NEXT[public.mover][seat]
         if following is not None:
             self.seat = following
             return [AnswerEvent("bs", output, only=seat)] if announce > ANNOUNCED else ()
         mover = public.mover
-        accusation = self._accuse(announce) if self._accusers else None
+        accusation = self._accuse(announce) if self.accusers else None
         ended = self._end_turn(announce)
         if announce <= ANNOUNCED:
             return ended
@@ -163,7 +163,7 @@ class State:
 
     def _accuse(self, announce: int) -> Sequence[GameEvent]:
         """Draw one of the accusers, resolve the accusation (B5) and return its silent events."""
-        accusers, mover, public = self._accusers, self.public.mover, self.public
+        accusers, mover, public = self.accusers, self.public.mover, self.public
         accuser = accusers[0] if len(accusers) == 1 else accusers[int(self._rng.random() * len(accusers))]
         accusers.clear()
         self.counts[accuser].accusations_drawn += 1

@@ -7,11 +7,12 @@ courses of Dubito's own games are in `courses`; other games list theirs in `Game
 with pyspiel.
 """
 
-import inspect
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from copy import copy, deepcopy
+from functools import cache
+from itertools import chain
 from random import Random
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
@@ -20,6 +21,7 @@ from dubito.game import Game, GameEvent, Player, State
 from dubito.game.events import EVERYTHING, NOBODY, AnswerEvent
 from dubito.game.log import Log, Position
 from dubito.game.streams import DealStreams
+from dubito.plugins.openspiel.features import Feature
 
 _ROUNDING: Final = 1e-9  # tolerance for a sum of probabilities
 CHANCE: Final = -1  # same values as in pyspiel
@@ -29,73 +31,29 @@ _MAX_TRIALS: Final = 10_000  # random games to try
 _DECIDERS: Final = {CHANCE: "chance", TERMINAL: "any seat after the end"}
 
 
-class Feature(NamedTuple):
-    """A part of a tensor: `size` numbers, computed from a course for a seat. They are 0 during the deal."""
-
-    name: str
-    size: int
-    value: Callable[[Any, int], Sequence[float]]  # of the game's own course
-    around: bool = False  # for each seat, starting with the observing one
+@cache
+def _split_name(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", " ", name.removesuffix("Event")).lower()
 
 
-def node_feature(nodes: Sequence[str]) -> Feature:
-    """Return the one-hot feature of the current node."""
-    places = {node: one_hot(place, len(nodes)) for place, node in enumerate(nodes)}
-    nothing = one_hot(-1, len(nodes))
-    return Feature("asked", len(nodes), lambda course, seat: places[course.node] if course.player == seat else nothing)
-
-
-def hand_feature(kinds: Sequence[object]) -> Feature:
-    """Return the feature with the number of cards of each kind in the seat's hand."""
-    return Feature("hand", len(kinds), lambda course, seat: count_by_kind(course.hand(seat), kinds))
-
-
-def count_by_kind(cards: Sequence[object], kinds: Iterable[object]) -> list[int]:
-    """Count the cards of each kind."""
-    return [cards.count(kind) for kind in kinds]
-
-
-def one_hot(value: int, size: int) -> list[float]:
-    """Encode a value as one-hot, or as all 0 if it is not among the values."""
-    return [float(place == value) for place in range(size)]
-
-
-_FIELDS: Final = dict[type[GameEvent], tuple[str, Sequence[str]]]()
-
-
-def _read_fields(event: GameEvent) -> tuple[str, dict[str, object]]:
-    """Return the kind of an event in words, and the fields that its seats see."""
-    kind = type(event)
-    if kind not in _FIELDS:
-        name = re.sub(r"(?<!^)(?=[A-Z])", " ", kind.__name__.removesuffix("Event")).lower()
-        _FIELDS[kind] = name, [name for name in inspect.signature(kind).parameters if name != "only"]
-    name, names = _FIELDS[kind]
-    return name, {field: getattr(event, field) for field in names}
+def _read_fields(event: Any) -> dict[str, object]:
+    """Return the fields of an event that its seats see."""
+    return {name: getattr(event, name) for name in event.__match_args__ if name != "only"}
 
 
 def describe_event(event: GameEvent) -> str:
     """Describe an event by its fields."""
     if isinstance(event, AnswerEvent):
         return f"{event.node} {_describe_value(event.answer)}"
-    name, fields = _read_fields(event)
-    described = ", ".join(f"{field} {_describe_value(value)}" for field, value in fields.items())
+    name = _split_name(type(event).__name__)
+    described = ", ".join(f"{field} {_describe_value(value)}" for field, value in _read_fields(event).items())
     return f"{name}: {described}" if described else name
 
 
 def _describe_value(value: object) -> str:
     if isinstance(value, list | tuple):
-        return join_spaced(map(_describe_value, value))
+        return " ".join(map(_describe_value, value))
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else f"{value}"
-
-
-class _Lines:
-    """Descriptions of a seat's events: a fold over its log (see `dubito.game.log`)."""
-
-    def __init__(self, rules: object, seat: int) -> None:
-        self.texts: list[str] = []
-
-    def see(self, event: GameEvent) -> None:
-        self.texts.append(describe_event(event))
 
 
 class EventRows:
@@ -115,7 +73,7 @@ class EventRows:
         self._codes = {value: code for code, value in enumerate(hashable, 1)}
 
     def see(self, event: GameEvent) -> None:
-        numbers = [number for value in _read_fields(event)[1].values() for number in self._encode(value)]
+        numbers = [number for value in _read_fields(event).values() for number in self._encode(value)]
         kind, columns = float(self._kinds[type(event)]), self._width - 1
         for start in range(0, max(len(numbers), 1), columns):
             row = numbers[start : start + columns]
@@ -298,13 +256,17 @@ class Course:
         cards = self.engine.cards(seat, DealStreams(0, 0).seat(seat))
         return [cards] if cards in [*self.kinds] else [*cards]
 
+    def choices(self, seat: int) -> Sequence[int]:
+        """Return the decisions of a seat in its turn so far."""
+        return self.script if self.player == seat else ()
+
     def log_events(self, events: Iterable[GameEvent]) -> None:
         """Log events of the engine, without the seats' answers, which `apply` has logged as actions."""
         self.log.add(event for event in events if not isinstance(event, AnswerEvent))
 
     def lines(self, seat: int) -> list[str]:
         """Return descriptions of the events that a seat saw."""
-        return [*self.log.of(seat).fold(_Lines, self.rules).texts]
+        return [describe_event(event) for event in self.log.of(seat)]
 
     def information(self, seat: int) -> str:
         """Return the information state as text, which is everything that a seat knows, including its own actions."""
@@ -314,7 +276,7 @@ class Course:
         """Return the full state, including every action and outcome."""
         described = [(event.only, describe_event(event)) for event in self.log.events]
         lines = [text if only is None else f"[{only}: {text}]" for only, text in described]
-        begun = [f"{self.node} after {join_spaced(self.script)}"] if self.script else []
+        begun = [f"{self.node} after {' '.join(map(str, self.script))}"] if self.script else []
         return "; ".join([*lines, *begun])
 
     def recall(self, seat: int) -> dict[str, list[list[float]]]:
@@ -333,19 +295,14 @@ class Course:
         pieces: dict[str, Sequence[float]] = {}
         around = [(seat + place) % self.players for place in range(self.players)]
         for name, size, value, of_each in self.observed:
-            if self.engine is None:
-                pieces[name] = [0.0] * (size * self.players if of_each else size)
-            elif of_each:
-                pieces[name] = [number for other in around for number in value(self, other)]
-            else:
-                pieces[name] = value(self, seat)
+            values = [value(self, one) if self.engine else [0.0] * size for one in (around if of_each else [seat])]
+            pieces[name] = [*chain(*values)]
         return pieces
 
     def observation_words(self, seat: int) -> str:
         """Return the observation as text."""
-        return "; ".join(
-            f"{name} {' '.join(f'{n:g}' for n in values)}" for name, values in self.observation(seat).items()
-        )
+        pieces = self.observation(seat).items()
+        return "; ".join(f"{name} {' '.join(f'{n:g}' for n in values)}" for name, values in pieces)
 
     def returns(self) -> list[float]:
         """Return the ranking measure by seat, or 0 before the end.
@@ -409,8 +366,7 @@ class Course:
         """Copy the game, sharing the events and the rules, which never change."""
         twin = copy(self)
         own = {name: value for name, value in vars(twin).items() if name not in ("log", "history")}
-        vars(twin).update(deepcopy(own, {id(self.rules): self.rules}))
-        twin.log, twin.history = Log(self.log.events), self.history[:]
+        vars(twin).update(deepcopy(own, {id(self.rules): self.rules}), history=self.history[:])
         return twin
 
 
@@ -419,10 +375,6 @@ class QuestionCourse(Course):
 
     def question(self) -> Position:
         """Return the position of the seat to move."""
-        raise NotImplementedError
-
-    def ask_player(self, player: Player) -> object:
-        """Return a bot's answer to the current question."""
         raise NotImplementedError
 
 
@@ -461,7 +413,3 @@ def _play_flaws(course: Course) -> Iterator[str]:
     rows = max(len(course.recall(seat)["log"]) for seat in range(course.players))
     if rows > course.most_rows:
         yield f"a seat has {rows} rows, but `most_rows` is {course.most_rows}"
-
-
-def join_spaced(values: Iterable[object]) -> str:
-    return " ".join(map(str, values))

@@ -78,4 +78,4 @@ def snapshot(game: State) -> Any:
     piles = [(tuple(hand.cards), hand.bits) for hand in (*game.hands, game.pile)]
     names = ("seat", "over", "turns_played", "winner", "_is_lie")
     rest = [getattr(game, name) for name in names]
-    return public, piles, rest, deepcopy(game.counts), list(game._accusers), game._rng.getstate()
+    return public, piles, rest, deepcopy(game.counts), list(game.accusers), game._rng.getstate()

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 from dubito.errors import UsageError, one_line
 from dubito.game import Game
+from dubito.hooks import Flaw
 from dubito.plugins.openspiel.course import Course, format_exception, try_out
 
 if TYPE_CHECKING:
-    from dubito.hooks import Flaw
     from dubito.workshop.subject import Subject
 
 
@@ -36,22 +36,18 @@ def load_courses(game: Game) -> Mapping[str, type[Course]]:
     Raises UsageError, whose message contains the problem but not the file.
     """
     try:
-        courses: Mapping[str, object] = own_courses(game) or game.courses
+        courses: Mapping[str, type[Course]] = own_courses(game) or game.courses
     except (Exception, SystemExit) as error:  # foreign code: its import may raise anything
         raise UsageError(f"importing it raises {format_exception(error)}; correct it") from None
-    checked = dict[str, type[Course]]()
-    for name, one in courses.items():
+    for one in courses.values():
         if not (isinstance(one, type) and issubclass(one, Course)):
             named = one_line(one.__name__ if isinstance(one, type) else repr(one), 60)
             raise UsageError(f"{named} is not a subclass of Course, so OpenSpiel cannot load {game.name}")
-        checked[name] = one
-    return checked
+    return courses
 
 
-def check_courses(subject: "Subject") -> "Iterator[Flaw]":
+def check_courses(subject: "Subject") -> Iterator[Flaw]:
     """Play a random game for each course and number of seats, if the game has courses."""
-    from dubito.hooks import Flaw
-
     game = subject.game
     try:
         for course in load_courses(game).values():

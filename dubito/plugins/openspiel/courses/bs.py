@@ -11,33 +11,20 @@ from operator import attrgetter
 from random import Random
 from typing import Any, Final, Self, cast
 
-from dubito.errors import UsageError
 from dubito.game import GameEvent
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, CardsEvent, HandEvent, HandView, LoseEvent, TakeEvent
 from dubito.games.bs.engine import State, deal
 from dubito.games.bs.game import GAME
 from dubito.games.bs.knowledge import BSRules
 from dubito.games.bs.table import SEATS
-from dubito.plugins.openspiel.course import (
-    ChanceDraws,
-    Course,
-    Feature,
-    Fork,
-    Stage,
-    count_by_kind,
-    draw,
-    draw_for_index,
-    hand_feature,
-    node_feature,
-    one_hot,
-)
+from dubito.plugins.openspiel.course import ChanceDraws, Course, Fork, Stage, draw, draw_for_index
+from dubito.plugins.openspiel.features import Feature, count_by_kind, hand_feature, node_feature, one_hot
 
 KINDS: Final = range(NUMBERS)
 DONE: Final = NUMBERS  # actions below are numbers
 NO, YES = DONE + 1, DONE + 2
 
 
-_public: Final = attrgetter("engine.public")
 _table: Final = attrgetter("engine.public.n_cards", "engine.public.pile")
 
 
@@ -60,32 +47,23 @@ class BSCourse(Course):
     observed = (
         node_feature(("cards", "bs")),
         hand_feature(KINDS),
-        Feature(
-            "picks", NUMBERS, lambda course, seat: count_by_kind(course.picks if course.player == seat else (), KINDS)
-        ),
-        Feature("number", NUMBERS, lambda course, seat: one_hot(_public(course).number, NUMBERS)),
-        Feature("mover", 1, lambda course, seat: [_public(course).mover == seat], around=True),
+        Feature("picks", NUMBERS, lambda course, seat: count_by_kind(course.choices(seat), KINDS)),
+        Feature("number", NUMBERS, lambda course, seat: one_hot(course.engine.public.number, NUMBERS)),
+        Feature("mover", 1, lambda course, seat: [course.engine.public.mover == seat], around=True),
         Feature("table", 2, lambda course, seat: [n / NUMBERS for n in _table(course)]),
-        Feature("hands", 1, lambda course, seat: [_public(course).hands[seat] / NUMBERS], around=True),
+        Feature("hands", 1, lambda course, seat: [course.engine.public.hands[seat] / NUMBERS], around=True),
     )
 
     engine: State
     rules: BSRules
 
     def __init__(self, players: int, rules: BSRules) -> None:
-        if rules.max_rounds < 1:
-            raise UsageError(f"max_rounds: {rules.max_rounds} is less than 1")
         turns = rules.max_rounds * players
         # The deal, and per turn at most all cards of the deck, three answers and two draws.
         self.longest = len(DECK) + turns * (len(DECK) + 1 + 3 + 2)
         # The deal; seven short events per turn; four piles and a play, also card by card, per round.
         self.most_rows = 5 + turns * 7 + rules.max_rounds * 2 * len(DECK)
-        self._accusers: list[int] = []  # answers about the current play
         super().__init__(players, rules)
-
-    @property
-    def picks(self) -> Sequence[int]:
-        return self.script if self.node == "cards" else ()
 
     def hand(self, seat: int) -> Sequence[int]:
         return [card.number for card in self.engine.hands[seat].cards]
@@ -108,11 +86,10 @@ class BSCourse(Course):
                 numbers = [number for number in range(max(picks, default=0), NUMBERS) if left[number] > 0]
                 picks.append((yield Fork("cards", [*numbers, DONE] if picks else numbers)))
                 left[picks[-1]] -= 1
-            cards = GAME.output_of("cards", picks[:-1], HandView(game.hands[seat]))
-            self.move(cards)
+            self.move(GAME.output_of("cards", picks[:-1], HandView(game.hands[seat])))
             return
         accuses = (yield Fork("bs", (NO, YES))) == YES
-        accusers, draws = [*self._accusers, *[seat] * accuses], list[float]()
+        accusers, draws = [*game.accusers, *[seat] * accuses], list[float]()
         if seat == max({*SEATS} - {game.public.mover}):
             if len(accusers) > 1:
                 accuser = yield draw("accuser", accusers)
@@ -122,11 +99,7 @@ class BSCourse(Course):
                 hand = self.hand(accusers[0])
                 lost = yield draw("loses", hand)
                 draws.append(draw_for_index(hand.index(lost), len(hand)))
-            self._accusers = []
-            self.move(accuses, draws)
-        else:
-            self._accusers = accusers
-            game.apply(accuses)
+        self.move(accuses, draws)
 
     def log_events(self, events: Iterable[GameEvent]) -> None:
         super().log_events(map(_without_copies, events))

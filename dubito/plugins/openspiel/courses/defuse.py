@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, Final, Self, cast
 
+from dubito.game.events import AnswerEvent
 from dubito.games.defuse.engine import (
     ACTS,
     ALL_CARDS,
@@ -21,27 +22,11 @@ from dubito.games.defuse.engine import (
     State,
     deal,
 )
-from dubito.games.defuse.events import (
-    DrawEvent,
-    PlaceEvent,
-    PlayEvent,
-)
+from dubito.games.defuse.events import DrawEvent, PlaceEvent, PlayEvent
 from dubito.games.defuse.game import GAME
-from dubito.plugins.openspiel.course import (
-    CHANCE,
-    ChanceDraws,
-    Course,
-    Feature,
-    Fork,
-    Stage,
-    count_by_kind,
-    draw,
-    draw_for_index,
-    hand_feature,
-    node_feature,
-    one_hot,
-)
-from dubito.plugins.openspiel.courses.defuse_worlds import dealt_cards, sample_world
+from dubito.plugins.openspiel.course import CHANCE, ChanceDraws, Course, Fork, Stage, draw, draw_for_index
+from dubito.plugins.openspiel.courses.defuse_worlds import sample_world
+from dubito.plugins.openspiel.features import Feature, count_by_kind, hand_feature, node_feature, one_hot
 
 CARDS: Final = (*HAND_CARDS, BOMB)  # outcomes of chance
 PILE: Final = sum(ALL_CARDS.values()) - 2 * (HAND_SIZE + 1)
@@ -101,14 +86,11 @@ class DefuseCourse(Course):
     def turn(self) -> Stage:
         """Yield an action or a place and, after a shuffle card, the order of the pile."""
         game, draws = self.engine, list[float]()
-        if game.node == "place":
-            place = yield Fork("place", range(PLACES, PLACES + len(game.pile) + 1))
-            self.move(place - PLACES)
-            return
-        act = ACTS[(yield Fork("turn", [n for n, act in enumerate(ACTS) if game.why_illegal(act) is None]))]
-        if act == "shuffle":
+        outputs = {self.actions_of(output)[0]: output for output in game.legal()}
+        output = outputs[(yield Fork(game.node, [*outputs]))]
+        if output == "shuffle":
             yield from self._order("pile", list(game.pile), draws)
-        self.move(act, draws)
+        self.move(output, draws)
 
     def actions_of(self, output: Any) -> list[int]:
         return [PLACES + output if isinstance(output, int) else ACTS.index(output)]
@@ -120,26 +102,18 @@ class DefuseCourse(Course):
             return course  # before anyone has seen anything
         log = self.log.of(seat)
         world = sample_world(log, chance)
-        first, second = [card for card in dealt_cards(log) if card != DEFUSE], world.hand
-        course._fix_order([*first, *second] if seat == 0 else [*second, *first])
-        own = iter([action for player, action in self.history if player == seat])
         for place, event in enumerate(log):
             match event:
-                case PlayEvent(_, card) if card == DEFUSE:
-                    pass
-                case PlayEvent(by, card):
-                    course.apply(ACTS.index(card) if by != seat else next(own))
-                case DrawEvent(by, "top"):
-                    course.apply(ACTS.index("draw") if by != seat else next(own))
-                case PlaceEvent(by):
-                    course.apply(PLACES + world.places[place] if by != seat else next(own))
-            course._fix_order(world.orders.get(place, ()))
-        for action in own:  # an unfinished shuffle
-            course.apply(action)
+                case AnswerEvent(_, answer):
+                    course.apply(self.done.index(answer))
+                case PlayEvent(by, card) if by != seat and card != DEFUSE:
+                    course.apply(ACTS.index(card))
+                case DrawEvent(by, "top") if by != seat:
+                    course.apply(ACTS.index("draw"))
+                case PlaceEvent(by) if by != seat:
+                    course.apply(PLACES + world.places[place])
+            for card in world.orders.get(place, ()):
+                if course.player == CHANCE:
+                    course.apply(CARDS.index(card))
         assert course.information(seat) == self.information(seat), "the seat can distinguish this world from its own"
         return course
-
-    def _fix_order(self, cards: Sequence[str]) -> None:
-        for card in cards:
-            if self.player == CHANCE:
-                self.apply(CARDS.index(card))

@@ -7,222 +7,174 @@ actions is ignored.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import count
+from itertools import chain, count, cycle
 from math import exp, lgamma
 from random import Random
 from typing import Final, NamedTuple
 
 from dubito.game.events import GameEvent
 from dubito.game.log import SeatLog
+from dubito.games.defuse import events
 from dubito.games.defuse.engine import ALL_CARDS, BOMB, CARD_COUNTS, DEFUSE, HAND_CARDS, HAND_SIZE
-from dubito.games.defuse.events import (
-    DealEvent,
-    DrawEvent,
-    HandEvent,
-    HideEvent,
-    LookEvent,
-    PlaceEvent,
-    PlayEvent,
-    TakeEvent,
-)
 
 _MIXING_CHANGES: Final = 80  # changes to try; enough to reach the right distribution
 _MAX_CHANGES: Final = 20_000  # changes to try before giving up
 _LOG_FACTORIALS: Final = [lgamma(n + 1) for n in range(sum(ALL_CARDS.values()) + 1)]  # logarithm of n!
+_OTHER_DEAL: Final = range(-HAND_SIZE, 0)  # the other seat's deal, without its defuse card
 
 Kinds = dict[int, str]  # card names by number, as in `Trace`
-
-
-@dataclass
-class Trace:
-    """A seat's log, with cards renumbered after each shuffle. `kinds` maps the identified cards to their names."""
-
-    log: SeatLog
-    orders: dict[int, list[int]] = field(default_factory=dict)  # the pile, top first, by the event that ordered it
-    kinds: Kinds = field(default_factory=dict)
-    taken: dict[int, int] = field(default_factory=dict)  # the card that the other seat drew, by event
-    places: dict[int, int] = field(default_factory=dict)  # where the other seat put the bomb, by event
-
-    numbers: Iterator[int] = field(default_factory=count)
-    pile: list[int] = field(default_factory=list)  # top first
-    drawn: int = -1  # the last card that was drawn
-    bomb: int = -1  # the bomb, if a seat has put it back since the last shuffle
-
-    def follow(self, spots: Mapping[int, float]) -> int | None:
-        """Follow the log and return the last place of the bomb before it becomes impossible, or None.
-
-        `spots` are the other seat's places for the bomb, as fractions of the pile.
-        """
-        last = -1
-        for place, event in enumerate(self.log):
-            if place in spots:
-                last = place
-            if not all(self._fits(card, kind) for card, kind in self._move(place, event, spots)):
-                return last
-        return None
-
-    def _move(self, place: int, event: GameEvent, spots: Mapping[int, float]) -> Iterator[tuple[int, str | None]]:
-        """Move the cards, and yield those of which the seat sees something, with their names."""
-        match event:
-            case DealEvent(_, size):
-                self._order(place, size)
-            case PlayEvent(_, "shuffle"):
-                self._order(place, len(self.pile))
-            case LookEvent(cards):
-                yield from zip(self.pile, cards, strict=False)
-            case DrawEvent(seat, end, is_bomb):
-                self.drawn = self.pile.pop(0 if end == "top" else -1)
-                if seat != self.log.seat and not is_bomb:
-                    self.taken[place] = self.drawn
-                yield self.drawn, BOMB if is_bomb else None
-                if is_bomb:
-                    self.bomb = -1
-            case TakeEvent(name):
-                yield self.drawn, name
-            case PlaceEvent() if place in spots:
-                self.places[place] = int(spots[place] * (len(self.pile) + 1))
-                self._hide(self.places[place])
-            case HideEvent(where):
-                self._hide(where)
-
-    def _order(self, place: int, size: int) -> None:
-        self.pile, self.bomb = [next(self.numbers) for _ in range(size)], -1
-        self.orders[place] = self.pile[:]
-
-    def _hide(self, where: int) -> None:
-        self.bomb = next(self.numbers)
-        self.kinds[self.bomb] = BOMB
-        self.pile.insert(where, self.bomb)
-
-    def _fits(self, card: int, kind: str | None) -> bool:
-        if kind is None:  # the seat only knows that it was not the bomb
-            return self.kinds.get(card) != BOMB
-        if self.bomb >= 0 and (kind == BOMB) != (card == self.bomb):
-            return False
-        return self.kinds.setdefault(card, kind) == kind
 
 
 class World(NamedTuple):
     """What a seat cannot know about a game."""
 
-    hand: Sequence[str]  # the other seat's deal, without its defuse card
-    orders: Mapping[int, Sequence[str]]  # the pile, top first, by the event that ordered it
+    orders: Mapping[int, Sequence[str]]  # the pile, top first, by the event that ordered it; both deals precede it
     places: Mapping[int, int]  # where the other seat put the bomb, by event
 
 
-def dealt_cards(log: SeatLog) -> Sequence[str]:
-    return next(event.cards for event in log if isinstance(event, HandEvent))
+class Trace:
+    """A seat's log, with cards renumbered after each shuffle. `kinds` maps the identified cards to their names."""
+
+    def __init__(self, log: SeatLog, spots: Mapping[int, float]) -> None:
+        """Begin the log. `spots` are the other seat's places for the bomb, as fractions of the pile, by event."""
+        self.log, self._spots = log, spots
+        self.dealt: Sequence[str] = ()  # to this seat, without its defuse card
+        self.kinds: Kinds = {}
+        self.orders: dict[int, list[int]] = {}  # the pile, top first, by the event that ordered it
+        self.taken: dict[int, int] = {}  # the card that the other seat drew, by event
+        self.places: dict[int, int] = {}  # where the other seat put the bomb, by event
+        self._pile: list[int] = []  # top first
+        self._drawn = self._bomb = -1  # the last drawn card, and the bomb if a seat has put it back since the shuffle
+        self._numbers = count()
+
+    def follow(self) -> int | None:
+        """Follow the log and return the last place of the bomb before it becomes impossible, or None."""
+        last = -1
+        for place, event in enumerate(self.log):
+            last = place if place in self._spots else last
+            if not all(self._fits(card, kind) for card, kind in self._move(place, event)):
+                return last
+        return None
+
+    def _move(self, place: int, event: GameEvent) -> Iterator[tuple[int, str | None]]:
+        """Move the cards, and yield those of which the seat sees something, with their names."""
+        match event:
+            case events.DealEvent(_, size):
+                self._order(place, size)
+            case events.HandEvent(cards):
+                self.dealt = [card for card in cards if card != DEFUSE]
+            case events.PlayEvent(_, "shuffle"):
+                self._order(place, len(self._pile))
+            case events.LookEvent(cards):
+                yield from zip(self._pile, cards, strict=False)
+            case events.DrawEvent(seat, end, is_bomb):
+                self._drawn = self._pile.pop(0 if end == "top" else -1)
+                if seat != self.log.seat and not is_bomb:
+                    self.taken[place] = self._drawn
+                yield self._drawn, BOMB if is_bomb else None
+                if is_bomb:
+                    self._bomb = -1
+            case events.TakeEvent(name):
+                yield self._drawn, name
+            case events.PlaceEvent() if place in self._spots:
+                self.places[place] = int(self._spots[place] * (len(self._pile) + 1))
+                self._hide(self.places[place])
+            case events.HideEvent(where):
+                self._hide(where)
+
+    def _order(self, place: int, size: int) -> None:
+        self._pile, self._bomb = [next(self._numbers) for _ in range(size)], -1
+        self.orders[place] = self._pile[:]
+
+    def _hide(self, where: int) -> None:
+        self._bomb = next(self._numbers)
+        self.kinds[self._bomb] = BOMB
+        self._pile.insert(where, self._bomb)
+
+    def _fits(self, card: int, kind: str | None) -> bool:
+        if kind is None:  # the seat only knows that it was not the bomb
+            return self.kinds.get(card) != BOMB
+        if self._bomb >= 0 and (kind == BOMB) != (card == self._bomb):
+            return False
+        return self.kinds.setdefault(card, kind) == kind
+
+    def piles(self, kinds: Kinds) -> Iterator[tuple[int, Counter[str], Counter[str], int]]:
+        """Yield the pile at each shuffle and at the end, if these are the kinds of cards.
+
+        Each is a tuple of the event, the pile's cards, its cards of known kind, and how many cards the other seat has
+        played since the last shuffle without holding them.
+        """
+        hand, pile, lacking = Counter([DEFUSE, *(kinds[card] for card in _OTHER_DEAL)]), Counter(ALL_CARDS), 0
+        pile.subtract([DEFUSE, *self.dealt, *hand.elements()])
+        for place, event in enumerate(self.log):
+            match event:
+                case events.PlayEvent(seat, card) if seat != self.log.seat:
+                    hand[card] -= 1
+                    lacking += hand[card] < 0
+                case events.TakeEvent(card):
+                    pile[card] -= 1
+                case events.DrawEvent() if place in self.taken:
+                    card = kinds[self.taken[place]]
+                    hand[card] += 1
+                    pile[card] -= 1
+            if place in self.orders:
+                yield place, pile, Counter(kinds[card] for card in self.orders[place] if card in kinds), lacking
+                lacking = 0
+        yield len(self.log), pile, Counter(), lacking
 
 
 def sample_world(log: SeatLog, chance: Random) -> World:
     """Sample a world in which this seat sees the events of this log."""
-    trace = _trace_log(log, chance)
-    hand = range(-HAND_SIZE, 0)  # the other seat's deal
-    dealt = dealt_cards(log)
-    kinds = _Guess(trace, dealt, hand).kinds(chance)
-    orders = _arrange_piles(trace, dealt, hand, kinds, chance)
-    return World([kinds[card] for card in hand], orders, trace.places)
-
-
-def _trace_log(log: SeatLog, chance: Random) -> Trace:
-    """Trace the log, with places of the bomb that agree with everything seen."""
-    placed = [place for place, event in enumerate(log) if isinstance(event, PlaceEvent) and event.seat != log.seat]
+    other = 1 - log.seat
+    placed = [place for place, event in enumerate(log) if isinstance(event, events.PlaceEvent) and event.seat == other]
     spots = {place: chance.random() for place in placed}
-    while True:
-        trace = Trace(log)
-        wrong = trace.follow(spots)
-        if wrong is None:
-            return trace
+    while (wrong := (trace := Trace(log, spots)).follow()) is not None:
         spots[wrong] = chance.random()
-
-
-@dataclass
-class _Piles:
-    """Which numbered cards are in each hand and pile after every event."""
-
-    trace: Trace
-    dealt: Sequence[str]
-    hand: Sequence[int]
-
-    def orders(self, kinds: Kinds) -> Iterator[tuple[int, Counter[str], Counter[str], int]]:
-        """Yield each ordering of the pile.
-
-        Each is a tuple of the event, the pile's cards, the cards identified in `kinds`, and how many cards the other
-        seat has played since the previous ordering without holding them.
-        """
-        log, short = self.trace.log, 0
-        own, other = Counter(self.dealt), Counter([DEFUSE, *(kinds[card] for card in self.hand)])
-        pile = Counter(ALL_CARDS)
-        pile.subtract(own)
-        pile.subtract(other)
-        for place, event in enumerate(log):
-            match event:
-                case PlayEvent(seat, card):
-                    hand = own if seat == log.seat else other
-                    hand[card] -= 1
-                    short += hand[card] < 0
-                case TakeEvent(card):
-                    own[card] += 1
-                    pile[card] -= 1
-                case DrawEvent() if place in self.trace.taken:
-                    card = kinds[self.trace.taken[place]]
-                    other[card] += 1
-                    pile[card] -= 1
-            if place in self.trace.orders:
-                yield place, pile, self._count_kinds(place, kinds), short
-                short = 0
-        yield len(log), pile, Counter(), short
-
-    def _count_kinds(self, place: int, kinds: Kinds) -> Counter[str]:
-        return Counter([kinds[card] for card in self.trace.orders[place] if card in kinds])
-
-
-class _Guess:
-    """A guess at what the other seat was dealt and drew."""
-
-    def __init__(self, trace: Trace, dealt: Sequence[str], hand: Sequence[int]) -> None:
-        self._hand = hand
-        self._piles = _Piles(trace, dealt, hand)
-        self._kinds = dict(trace.kinds)
-        self._open = [*hand, *(card for card in trace.taken.values() if card not in trace.kinds)]
-        self._left = Counter(CARD_COUNTS)
-        self._left.subtract([card for card in dealt if card != DEFUSE])
-
-    def kinds(self, chance: Random) -> Kinds:
-        """Sample the cards by repeatedly changing one or two."""
-        kinds, dealt = self._kinds, tuple(CARD_COUNTS)
-        rest = list(self._left.elements())
+    kinds, orders = _guess_kinds(trace, chance), dict[int, list[str]]()
+    for place, pile, known, _ in trace.piles(kinds):
+        rest = list((pile - known).elements())
         chance.shuffle(rest)
-        kinds.update(zip(self._open, rest + list(dealt) * len(self._open), strict=False))
-        faults, weight = self._judge()
-        for step in range(_MAX_CHANGES):
-            if step >= _MIXING_CHANGES and not faults:
-                break
-            one, other = chance.choice(self._open), chance.choice(self._open)
-            before = kinds[one], kinds[other]
-            if one == other:
-                kinds[one] = chance.choice(dealt if one in self._hand else HAND_CARDS)
-            elif DEFUSE in before and (one in self._hand or other in self._hand):
-                continue  # a seat is dealt only one defuse card
-            else:
-                kinds[one], kinds[other] = kinds[other], kinds[one]
-            now, likely = self._judge()
-            if now < faults or (now == faults and (now or chance.random() < exp(min(0, likely - weight)))):
-                faults, weight = now, likely
-            else:
-                kinds[one], kinds[other] = before
-        assert not faults, "no hand of the other seat fits what was seen"
-        return kinds
+        orders[place] = [kinds[card] if card in kinds else rest.pop() for card in trace.orders.get(place, ())]
+    deals = [trace.dealt, [kinds[card] for card in _OTHER_DEAL]]
+    return World({**orders, 0: [*deals[log.seat], *deals[other], *orders[0]]}, trace.places)
 
-    def _judge(self) -> tuple[int, float]:
-        """Return how many impossibilities the guess has, and the logarithm of its probability."""
-        dealt = Counter([self._kinds[card] for card in self._hand])
-        faults, weight = _count_ways(self._left, dealt)
-        for _, pile, given, short in self._piles.orders(self._kinds):
-            wrong, likely = _count_ways(pile, given)
-            faults, weight = faults + wrong + short, weight + likely
-        return faults, weight
+
+def _guess_kinds(trace: Trace, chance: Random) -> Kinds:
+    """Guess what the other seat was dealt and drew, by repeatedly changing one or two cards."""
+    unknown = [*_OTHER_DEAL, *(card for card in trace.taken.values() if card not in trace.kinds)]
+    left, names = Counter(CARD_COUNTS), tuple(CARD_COUNTS)
+    left.subtract(trace.dealt)
+    rest = list(left.elements())
+    chance.shuffle(rest)
+    kinds = trace.kinds | dict(zip(unknown, chain(rest, cycle(names)), strict=False))
+    faults, weight = _judge(trace, left, kinds)
+    for step in range(_MAX_CHANGES):
+        if step >= _MIXING_CHANGES and not faults:
+            break
+        one, other = chance.choice(unknown), chance.choice(unknown)
+        before = kinds[one], kinds[other]
+        if one == other:
+            kinds[one] = chance.choice(names if one in _OTHER_DEAL else HAND_CARDS)
+        elif DEFUSE in before and (one in _OTHER_DEAL or other in _OTHER_DEAL):
+            continue  # a seat is dealt only one defuse card
+        else:
+            kinds[one], kinds[other] = kinds[other], kinds[one]
+        now, likely = _judge(trace, left, kinds)
+        if now < faults or (now == faults and (now or chance.random() < exp(min(0, likely - weight)))):
+            faults, weight = now, likely
+        else:
+            kinds[one], kinds[other] = before
+    assert not faults, "no hand of the other seat fits what was seen"
+    return kinds
+
+
+def _judge(trace: Trace, left: Counter[str], kinds: Kinds) -> tuple[int, float]:
+    """Return how many impossibilities these kinds imply, and the logarithm of their probability."""
+    faults, weight = _count_ways(left, Counter(kinds[card] for card in _OTHER_DEAL))
+    for _, pile, known, lacking in trace.piles(kinds):
+        wrong, likely = _count_ways(pile, known)
+        faults, weight = faults + wrong + lacking, weight + likely
+    return faults, weight
 
 
 def _count_ways(cards: Counter[str], given: Counter[str]) -> tuple[int, float]:
@@ -235,16 +187,3 @@ def _count_ways(cards: Counter[str], given: Counter[str]) -> tuple[int, float]:
         elif wanted:
             weight += _LOG_FACTORIALS[n] - _LOG_FACTORIALS[n - wanted]
     return faults, weight
-
-
-def _arrange_piles(
-    trace: Trace, dealt: Sequence[str], hand: Sequence[int], kinds: Kinds, chance: Random
-) -> dict[int, list[str]]:
-    """Return the piles, top first, by the action that ordered each. Unknown cards are in random order."""
-    orders = {}
-    for place, pile, given, _ in _Piles(trace, dealt, hand).orders(kinds):
-        if place in trace.orders:
-            rest = list((pile - given).elements())
-            chance.shuffle(rest)
-            orders[place] = [kinds[card] if card in kinds else rest.pop() for card in trace.orders[place]]
-    return orders

@@ -9,13 +9,12 @@ allow.
 
 import pickle
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from fractions import Fraction
 from functools import lru_cache, partial
-from itertools import chain, zip_longest
-from math import comb, factorial, perm
+from itertools import chain, product, zip_longest
+from math import comb, factorial, perm, prod
 from operator import attrgetter
 from random import Random
 from typing import Any, ClassVar, Final, Self, cast
@@ -25,115 +24,72 @@ from dubito.game import Player
 from dubito.game.events import AnswerEvent
 from dubito.game.log import AnswerNotes, Log, Position, SeatLog
 from dubito.game.streams import SeatStreams
-from dubito.games.dubito.bot import NODES, FiveNodes, five_questions
-from dubito.games.dubito.cards import JOKER, MAX_PLAY, NUMBERS, Hand, HandView, TurnData, TurnOutput
-from dubito.games.dubito.engine import Rules, State, check_players, deal_hands, why_illegal
-from dubito.games.dubito.events import (
-    CardList,
-    CardsPlayedEvent,
-    DoubtResolvedEvent,
-    OwnCardsEvent,
-)
+from dubito.games.dubito.bot import FiveNodes
+from dubito.games.dubito.cards import COPIES, JOKER, MAX_PLAY, NUMBERS, Hand, HandView, TurnData, TurnOutput
+from dubito.games.dubito.engine import Rules, State, check_players, deal_game, why_illegal
+from dubito.games.dubito.events import CardList, CardsPlayedEvent, DoubtResolvedEvent, OwnCardsEvent
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.worlds import sample_world, split_shown_cards
-from dubito.plugins.openspiel.course import (
-    CHANCE,
-    ChanceDraws,
-    Course,
-    Feature,
-    Fork,
-    QuestionCourse,
-    Stage,
-    count_by_kind,
-    describe_event,
-    draw,
-    hand_feature,
-    node_feature,
-    one_hot,
-)
+from dubito.plugins.openspiel.course import CHANCE, ChanceDraws, Fork, QuestionCourse, Stage, describe_event, draw
+from dubito.plugins.openspiel.features import Feature, count_by_kind, hand_feature, node_feature, one_hot
 
 VALUES: Final = len(NUMBERS) + 1  # of cards, including the joker 0
+_NO_SETS: Final = len(NUMBERS) * COPIES  # more copies than a hand contains
 
 
-class _Drawing:
-    """Cards that are drawn at random, in ascending order because their order is irrelevant."""
+def list_next_cards(
+    counts: tuple[int, ...], sizes: tuple[int, ...], copies: int, drawn: Sequence[int]
+) -> list[tuple[int, float]]:
+    """Return each possible next card of a hand with its probability, ascending.
 
-    def __init__(self, counts: Sequence[int], size: int) -> None:
-        """Draw this many cards from these counts of each value."""
-        self.counts, self.size = counts, size
-
-    def outcomes(self, drawn: Sequence[int]) -> list[tuple[int, float]]:
-        """Return each possible next card with its probability, ascending."""
-        last = drawn[-1] if drawn else JOKER
-        held = drawn.count(last)
-        left, factor, ways = self.size - len(drawn) + held, 1, dict[int, int]()
-        for card in range(last, len(self.counts)):
-            n = self.counts[card]
-            more = range(held + 1, min(left, self.most(card)) + 1)
-            ways[card] = factor * sum(comb(n, k) * self.count_rest(card, left - k, drawn) for k in more)
-            factor, left, held = factor * comb(n, held), left - held, 0
-        total = sum(ways.values())
-        return [(card, n / total) for card, n in ways.items() if n]
-
-    def most(self, card: int) -> int:
-        """Return how many cards of a value can be drawn."""
-        return self.counts[card]
-
-    def count_rest(self, card: int, left: int, drawn: Sequence[int]) -> int:
-        """Count the ways to draw the rest above this card."""
-        return comb(sum(self.counts[card + 1 :]), left)
+    The cards, of which there are these counts by value, are dealt to hands of these sizes, so that none of them
+    contains a set (R2). The first hand, which has `drawn` so far, is drawn in ascending order, which is irrelevant.
+    """
+    cards = range(max(drawn, default=JOKER), len(counts))
+    ways = {card: _count_hands(counts, sizes, copies, (*drawn, card)) for card in cards}
+    total = sum(ways.values())
+    return [(card, n / total) for card, n in ways.items() if n]
 
 
-class _HandDealt(_Drawing):
-    """The hand of a seat, dealt so that neither it nor a later seat's hand contains a set (R2)."""
+def _count_hands(counts: tuple[int, ...], sizes: tuple[int, ...], copies: int, drawn: Sequence[int]) -> int:
+    """Count the deals in which the first hand begins with these cards, in ascending order."""
+    *_, last = drawn
+    held, whole = drawn.count(last), [card != JOKER and n == copies for card, n in enumerate(counts)]
+    left, skipped = sizes[0] - len(drawn) + held, sum(whole[card] and card not in drawn for card in range(last))
+    return prod(comb(counts[card], drawn.count(card)) for card in range(last)) * sum(
+        comb(counts[last], n) * _count_deals(counts[last + 1 :], (left - n, *sizes[1:]), copies, skipped)
+        for n in range(held, min(left, counts[last] - whole[last]) + 1)
+    )
 
-    def __init__(self, counts: Sequence[int], sizes: Sequence[int], copies: int) -> None:
-        """Deal the first of these hands. The last one gets the remaining cards."""
-        super().__init__(counts, sizes[0])
-        self._later, self._copies = tuple(sizes[1:]), copies
-        self._ways = dict[tuple[int, int, int], int]()
 
-    def _is_whole(self, card: int) -> bool:
-        return card != JOKER and self.counts[card] == self._copies
+@lru_cache(maxsize=2**16)
+def _count_deals(counts: tuple[int, ...], sizes: tuple[int, ...], copies: int, skipped: int) -> int:
+    """Count the deals of these cards without a set to hands of these sizes.
 
-    def most(self, card: int) -> int:
-        return self.counts[card] - self._is_whole(card)
-
-    def count_rest(self, card: int, left: int, drawn: Sequence[int]) -> int:
-        return self._count(card + 1, left, sum(self._is_whole(n) and n not in drawn for n in range(card)))
-
-    def _count(self, card: int, left: int, whole: int) -> int:
-        """Count the ways to deal the cards from this one, if later seats can get the sets of `whole` lower numbers."""
-        if card == len(self.counts):
-            return 0 if left else _deals_without_set(whole, self._later, self._copies)
-        key = card, left, whole
-        if key not in self._ways:
-            self._ways[key] = sum(
-                comb(self.counts[card], n) * self._count(card + 1, left - n, whole + (not n and self._is_whole(card)))
-                for n in range(min(left, self.most(card)) + 1)
-            )
-        return self._ways[key]
+    All copies of another `skipped` numbers go to the hands after the first.
+    """
+    if not counts:
+        return 0 if sizes[0] else _count_later_deals(skipped, sizes[1:], copies)
+    whole = counts[0] == copies
+    return sum(
+        comb(counts[0], n) * _count_deals(counts[1:], (sizes[0] - n, *sizes[1:]), copies, skipped + (whole and not n))
+        for n in range(min(sizes[0], counts[0] - whole) + 1)
+    )
 
 
 @lru_cache(maxsize=2**14)
-def _deals_without_set(whole: int, sizes: Sequence[int], copies: int) -> int:
+def _count_later_deals(whole: int, sizes: tuple[int, ...], copies: int) -> int:
     """Count the deals of all cards to hands of these sizes without a set, by inclusion-exclusion.
 
     The cards contain all copies of `whole` numbers.
     """
-    shares = {0: Fraction(1)}  # by number of sets
-    for size in sizes:
-        joined: dict[int, Fraction] = {}
-        for sets, share in shares.items():
-            for n in range(min(whole - sets, size // copies) + 1):
-                more = share / (factorial(n) * factorial(size - copies * n))
-                joined[sets + n] = joined.get(sets + n, Fraction(0)) + more
-        shares = joined
-    signed = [(-1) ** n * perm(whole, n) * factorial(sum(sizes) - copies * n) * share for n, share in shares.items()]
-    return int(sum(signed))
-
-
-_hand_dealt: Final = lru_cache(maxsize=2**10)(_HandDealt)
+    total = 0
+    for sets in product(*(range(size // copies + 1) for size in sizes)):
+        ways = (-1) ** sum(sets) * perm(whole, sum(sets)) * factorial(sum(sizes) - copies * sum(sets))
+        for n, size in zip(sets, sizes, strict=True):
+            ways //= factorial(n) * factorial(size - copies * n)
+        total += ways
+    return total
 
 
 class _Missing(Exception):
@@ -152,6 +108,9 @@ class _Walker(FiveNodes):
         for value in self._given:
             return value
         raise _Missing(fork)
+
+    def _ask(self, node: str, p: TurnData) -> bool:
+        return self.next(Fork(node, (0, 1))) == 1
 
     def _draw(self, most: int) -> int:
         return self.next(draw("n", [min(n, len(self.cards)) for n in range(1, most + 1)]))
@@ -172,9 +131,10 @@ class _Hand(HandView):
     def pick_random(self, n: int) -> list[int]:
         if n >= len(self):
             return list(self)
-        drawing, picked = _Drawing(count_by_kind(list(self), range(VALUES)), n), list[int]()
+        counts, sizes, picked = tuple(self._counts), (n, len(self) - n), list[int]()
         while len(picked) < n:
-            picked.append(self._walker.next(Fork("card", (), partial(drawing.outcomes, tuple(picked)))))
+            cards = partial(list_next_cards, counts, sizes, _NO_SETS, tuple(picked))
+            picked.append(self._walker.next(Fork("card", (), cards)))
         return picked
 
 
@@ -233,11 +193,7 @@ class DubitoCourse(QuestionCourse):
     game, long_name = GAME, "Dubito"
     kinds = drawn = range(VALUES)
     done: ClassVar[Sequence[object]] = (False, True)
-    observed: ClassVar[Sequence[Feature]] = (
-        node_feature("ABCDE"),
-        Feature("bluffs", 1, _bluffs),
-        *_OBSERVED_FEATURES,
-    )
+    observed: ClassVar[Sequence[Feature]] = (node_feature("ABCDE"), Feature("bluffs", 1, _bluffs), *_OBSERVED_FEATURES)
     engine: State
     rules: Rules
 
@@ -252,7 +208,7 @@ class DubitoCourse(QuestionCourse):
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
         """Copy faster than the default, because enumerating a tree copies each state."""
         twin = copy(self)
-        twin.log, twin.history, twin.script = Log(self.log.events), self.history[:], self.script[:]
+        twin.history, twin.script = self.history[:], self.script[:]
         twin.engine = pickle.loads(pickle.dumps(self.engine))  # noqa: S301, our own
         return twin
 
@@ -262,18 +218,17 @@ class DubitoCourse(QuestionCourse):
     def deal(self) -> Stage:
         """Yield the cards of all hands but the last, which gets the remaining cards."""
         left, hands = Counter(self.rules.deck), list[list[int]]()
-        sizes = [len(range(seat, len(self.rules.deck), self.players)) for seat in range(self.players)]
+        sizes = tuple(len(range(seat, len(self.rules.deck), self.players)) for seat in range(self.players))
         for seat in range(self.players - 1):
             counts, hand = tuple(left[card] for card in range(self.rules.ranks + 1)), list[int]()
             while len(hand) < sizes[seat]:
-                dealt = _hand_dealt(counts, tuple(sizes[seat:]), self.rules.copies)
-                hand.append((yield Fork("deal", (), partial(dealt.outcomes, tuple(hand)))))
+                cards = partial(list_next_cards, counts, sizes[seat:], self.rules.copies, tuple(hand))
+                hand.append((yield Fork("deal", (), cards)))
             left -= Counter(hand)
             hands.append(hand)
         hands.append(sorted(left.elements()))
-        cards = [card for around in zip_longest(*hands) for card in around if card is not None]
-        hands_dealt = deal_hands(cast(Random, ChanceDraws(cards)), self.players, self.rules)
-        self.finish_deal(State(self.rules, hands_dealt))
+        deck = ChanceDraws([card for around in zip_longest(*hands) for card in around if card is not None])
+        self.finish_deal(deal_game(self.rules, self.players, cast(Random, deck)))
 
     def turn(self) -> Stage:
         given = list[int]()
@@ -285,86 +240,66 @@ class DubitoCourse(QuestionCourse):
     def _output(self, given: Sequence[int]) -> TurnOutput | Fork:
         """Return the turn's output, or the fork to decide next."""
         game = self.engine
-        walker = _Walker(game.seat, game.hands[game.seat], given)
-        walk = five_questions(walker, game.turn_data())
         try:
-            node = next(walk)
-            while True:
-                node = walk.send(walker.next(Fork(node, (0, 1))) == 1)
-        except StopIteration as end:
-            output: TurnOutput = end.value
-            return output
+            return _Walker(game.seat, game.hands[game.seat], given)._play_with_listeners(game.turn_data())
         except _Missing as missing:
-            fork: Fork = missing.args[0]
-            return fork
+            return cast(Fork, missing.args[0])
 
     def steps(self, player: Player) -> list[int]:
         """Return the bot's answers to the questions. The bot's own draws are dropped, because chance draws here."""
-        log, before = Log(self.log.events), len(self.log.events)
+        log = Log(self.log.events)
         if isinstance(player, FiveNodes):
-            player._seating.log = log.of(self.player)
-            player.listeners = (AnswerNotes(log, self.player),)
+            player._seating.log, player.listeners = log.of(self.player), (AnswerNotes(log, self.player),)
             player.play(self.engine.turn_data())
-        if len(log.events) == before:
+        answers = log.events[len(self.log.events) :]
+        if not answers:
             raise UsageError(
                 f"{type(player).__name__} does not answer the nodes A-E, but plays cards of its choice: load "
                 "dubito(moves=cards), or seat a bot that derives from bots.base.BotBase"
             )
-        return [int(event.answer) for event in log.events[before:] if isinstance(event, AnswerEvent)]
+        return [int(event.answer) for event in answers if isinstance(event, AnswerEvent)]
 
     def words(self, player: int, action: int) -> str:
         return f"{self.node} {'yes' if action else 'no'}" if player != CHANCE else super().words(player, action)
 
-    def make(self, move: TurnOutput) -> None:
-        """Make a turn with this output. A play is made as a bluff, because a bluff can play any cards."""
+    def make(self, move: TurnOutput, own: deque[int]) -> None:
+        """Make a turn with this output and these answers of the seat, if they are known.
+
+        If they are unknown, a play is made as a bluff, because a bluff can play any cards.
+        """
         cards, turns = deque(sorted(move.cards or ())), self.engine.turns_played
         steps = {"A": 1, "B": 0, "C": int(move.doubt), "D": 1, "E": 0, "n": len(cards), "number": move.number}
         while self.engine.turns_played == turns:
-            self.apply(cards.popleft() if self.node == "card" else steps[self.node] or 0)
+            if own and self.player != CHANCE:
+                self.apply(own.popleft())
+            else:
+                self.apply(cards.popleft() if self.node == "card" else steps[self.node] or 0)
 
     def world(self, seat: int, chance: Random) -> Self:
         """Sample a game with the same decisions of this seat and other cards in the other hands."""
         world = type(self)(self.players, self.rules)
         if self.engine is None:
             return world  # while nobody has seen anything yet
-        other = sample_world(self.rules, self.log.of(seat), chance)
+        log = self.log.of(seat)
+        other = sample_world(self.rules, log, chance)
         for card in chain(*map(sorted, other.hands[:-1])):
             world.apply(card)
-        own = deque(self._own_steps(seat))
+        own = deque(self.done.index(event.answer) for event in log if isinstance(event, AnswerEvent))
         for move in other.moves:
-            turns = world.engine.turns_played
-            if world.engine.seat != seat:
-                world.make(move)
-            while world.engine.turns_played == turns:
-                world.apply(own.popleft())
-        for step in own:  # the steps of an unfinished turn
-            world.apply(step)
+            world.make(move, own if world.engine.seat == seat else deque())
+        for action in own:  # of an unfinished turn
+            world.apply(action)
         assert world.information(seat) == self.information(seat), "the seat can distinguish this world from its own"
         return world
 
     def question(self) -> Position:
         return Position(GAME.rules(**self.rules.stored_form()), self.node, self.log.of(self.player))
 
-    def ask_player(self, player: Player) -> object:
-        return getattr(player, NODES[self.node])(self.engine.view())
-
-    def _own_steps(self, seat: int) -> Iterator[int]:
-        """Return the seat's answers and the draws of its turns."""
-        mover = CHANCE
-        for player, action in self.history:
-            mover = mover if player == CHANCE else player
-            if mover == seat:
-                yield action
-
 
 DONE: Final = VALUES  # actions below are cards
 DOUBT: Final = DONE + 1
 DECLARE: Final = DOUBT  # with the number added
 _DECLARED: Final = [DECLARE + number for number in NUMBERS]
-
-
-def _script(course: "CardsCourse", seat: int) -> list[int]:
-    return course.script if course.player == seat else []
 
 
 class CardsCourse(DubitoCourse):
@@ -378,12 +313,8 @@ class CardsCourse(DubitoCourse):
     terms = ("declare", "play", "more")
     observed = (
         node_feature(terms),
-        Feature(
-            "declared",
-            len(NUMBERS),
-            lambda course, seat: count_by_kind(_script(course, seat), _DECLARED),
-        ),
-        Feature("picks", VALUES, lambda course, seat: count_by_kind(_script(course, seat), range(VALUES))),
+        Feature("declared", len(NUMBERS), lambda course, seat: count_by_kind(course.choices(seat), _DECLARED)),
+        Feature("picks", VALUES, lambda course, seat: count_by_kind(course.choices(seat), range(VALUES))),
         *_OBSERVED_FEATURES,
     )
 
@@ -395,14 +326,11 @@ class CardsCourse(DubitoCourse):
             return TurnOutput(False, None if game.number else given[0] - DECLARE, picks)
         if not game.number and not given:
             return Fork("declare", _DECLARED[: self.rules.ranks])
-        left, least = Counter(game.hands[game.seat].cards), max(picks, default=0)
-        left.subtract(picks)
-        cards = [card for card in range(least, VALUES) if left[card] > 0]
-        if picks:
-            return Fork("more", [*cards, DONE])
-        return Fork("play", [*cards, DOUBT] if game.can_doubt else cards)
+        left = Counter(game.hands[game.seat].cards) - Counter(picks)
+        cards = [card for card in range(max(picks, default=0), VALUES) if left[card]]
+        return Fork("more", [*cards, DONE]) if picks else Fork("play", [*cards, *[DOUBT] * game.can_doubt])
 
-    steps, words = Course.steps, Course.words
+    steps, words = QuestionCourse.steps, QuestionCourse.words
 
     def why_illegal(self, output: Any) -> str | None:
         game = self.engine
@@ -416,6 +344,6 @@ class CardsCourse(DubitoCourse):
         number = [] if self.engine.number else [DECLARE + (output.number or 0)]
         return [*number, *cards, *([DONE] if len(cards) < MAX_PLAY else [])]
 
-    def make(self, move: TurnOutput) -> None:
+    def make(self, move: TurnOutput, own: deque[int]) -> None:
         for action in self.actions_of(move):
-            self.apply(action)
+            self.apply(own.popleft() if own else action)

@@ -288,7 +288,8 @@ class _OfOurs:
         return _with_observations(player, [event for event in course.log.of(state.seat) if not event.silent])
 
     def act(self, player: Player, state: InfoState) -> int:
-        answer = self._course(state).ask_player(player)
+        course = self._course(state)
+        answer = getattr(player, self.game.node(course.node).method)(course.engine.view())
         if answer is not True and answer is not False:
             raise IllegalOutput(f"an answer must be True or False, not {type(answer).__name__}")
         return int(answer)

@@ -203,10 +203,10 @@ def test_illegal_action_is_refused_and_changes_nothing(name: str) -> None:
         ("dubito(players=2)", "Dubito needs 3 to 8 players, not 2; two players need the `duel` variant"),
         ("dubito(duel=true)", "a duel needs 2 players, not 3; seat 2, or leave out `duel`"),
         ("dubito(players=6,ranks=2,copies=2,jokers=1)", "the deck has 5 cards, too few for 6 players"),
-        ("dubito(win_rule=late)", "win_rule: 'late' is neither 'immediate' nor 'contested'"),
+        ("dubito(win_rule=late)", "win_rule: must be 'immediate' or 'contested', not 'late'"),
         ("dubito(moves=any)", "moves: 'any' is neither 'nodes' nor 'cards'"),
-        ("dubito(max_turns=0)", "max_turns: 0 is less than 1"),
-        ("dubito_bs(max_rounds=0)", "max_rounds: 0 is less than 1"),
+        ("dubito(max_turns=0)", "max_turns: must be at least 1, not 0"),
+        ("dubito_bs(max_rounds=0)", "max_rounds: must be at least 1, not 0"),
     ],
 )
 def test_rules_that_no_game_has_are_refused(name: str, says: str) -> None:

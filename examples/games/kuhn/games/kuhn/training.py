@@ -1,6 +1,7 @@
 """Kuhn poker for OpenSpiel and PettingZoo."""
 
-from dubito.plugins.openspiel.course import Course, Feature, Stage, draw, hand_feature, node_feature
+from dubito.plugins.openspiel.course import Course, Stage, draw
+from dubito.plugins.openspiel.features import Feature, hand_feature, node_feature
 from games.kuhn.game import ACTS, CARDS, GAME, KuhnState
 
 
