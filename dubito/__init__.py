@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bots.base import BotBase as Bot
-    from dubito.api import ModelDecision, PlayedGame, ReplayDiffers, Rows, Run, check_game, load, run
+    from dubito.api import ModelDecision, PlayedGame, ReplayDiffers, Rows, Run, load, run
     from dubito.errors import UsageError
     from dubito.game import Game
 
@@ -25,7 +25,6 @@ __all__ = [
     "Rows",
     "Run",
     "UsageError",
-    "check_game",
     "load",
     "run",
 ]

@@ -16,7 +16,6 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel
 
-from dubito import hooks
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.call_options import call_options
 from dubito.experiment.compare import compare_runs
@@ -29,10 +28,9 @@ from dubito.experiment.saved_config import config_to_store
 from dubito.experiment.stored import Run as StoredRun
 from dubito.experiment.stored import check_replayable, open_recorded_run
 from dubito.experiment.workers import default_workers
-from dubito.game import Game, GameEvent, Player
-from dubito.game.find import find_bots, find_game
+from dubito.game import GameEvent, Player
+from dubito.game.find import find_bots
 from dubito.game.log import Log, SeatLog
-from dubito.hooks import Flaw
 from dubito.llm.protocols import conversation, parse_stored_request
 from dubito.report import documents
 from dubito.sandbox.consent import Permits
@@ -40,9 +38,7 @@ from dubito.show.run import ReplayedGames
 from dubito.stats.players import Calibration, calibrations
 from dubito.store.folder import unpack
 from dubito.store.model_log import ModelLog
-from dubito.workshop.conformance import find_flaws
 from dubito.workshop.dataset import DecisionRows, game_rows
-from dubito.workshop.subject import Subject
 
 Row = TypeVar("Row")
 
@@ -340,9 +336,3 @@ def _refuse_code(value: Any, where: str = "") -> None:
             where=where,
             hint="save its code in a file, such as bots/manual/my_bot.py: worker processes load it by name from there",
         )
-
-
-def check_game(game: Game | str, *, quick: bool = False) -> list[Flaw]:
-    """Return a game's flaws, as reported by `dubito games check`. A `quick` check starts no processes."""
-    game = find_game(game, Path.cwd(), flawed=True) if isinstance(game, str) else game
-    return [*find_flaws(Subject(game, Path.cwd()), [*hooks.game_checks()], quick)]

@@ -73,11 +73,21 @@ class ComparedContenders(Protocol):
     def contenders(self) -> Sequence[object]: ...
 
 
+class CheckedGame(Protocol):
+    """A game that `dubito games check` checks, `dubito.plugins.gamecheck.subject.Subject`."""
+
+    @property
+    def game(self) -> Any: ...  # a dubito.game.Game
+
+    def file(self, name: str) -> str:
+        """Return the path of a file in the game's folder, as shown to the user."""
+
+
 class GameCheck(Protocol):
     """A check for `dubito games check`."""
 
-    def __call__(self, subject: Any, /) -> Iterator[Flaw]:
-        """Yield a flaw for each problem of the game of a `dubito.workshop.subject.Subject`."""
+    def __call__(self, subject: CheckedGame, /) -> Iterator[Flaw]:
+        """Yield a flaw for each problem of the game."""
 
 
 class SourceReader(Protocol):
@@ -95,7 +105,7 @@ class Hooks:
 
     @_spec
     def commands(self) -> Mapping[str, Command]:  # type: ignore[empty-body]
-        """Return commands by name. `models NAME` adds a command to the group `models`.
+        """Return commands by name. `GROUP NAME` adds a command to a group such as `games` or `models`.
 
         If Dubito or an earlier plugin already has a command with the same name, that command is used.
         """

@@ -31,10 +31,10 @@ GUARDED: Final = {  # with `hasattr` or `sys.platform`
     "experiment/workers.py",
     "game/bot_deadline.py",
     "llm/connections.py",
+    "plugins/gamecheck/hangs.py",
     "seats/program.py",
     "serve.py",
     "store/lock.py",
-    "workshop/hangs.py",
 }
 POSIX_BY_THE_DOCS: Final = ("sandbox/", "plugins/tournament/")  # docs/programs.md and the tournament's page name these
 PLACES: Final = re.compile(r"^/(proc|sys|dev)/")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,17 +15,13 @@ from dubito.cli.options import game_option, games_path_option, given_permits, js
 from dubito.cli.output import GamesProgress, note, print_document, say, table
 from dubito.errors import one_line
 from dubito.game import Family, Game
-from dubito.game.find import Registry, find_bots, find_game, package_of, usable_games
-from dubito.hooks import game_checks
+from dubito.game.find import Registry, find_bots, package_of, usable_games
 
 if TYPE_CHECKING:
     from dubito.report.documents import BotsObject, GamesObject
 
 
-_PLACES: Final = {"audit": "dubito.cli.audit:audit_games", "check": "dubito.cli.lists:check"}
-
-
-@click.group(cls=LazyListing, places=_PLACES, invoke_without_command=True)
+@click.group(cls=LazyListing, places={}, invoke_without_command=True)
 @click.option("--openspiel", is_flag=True, help="List OpenSpiel's games, and why some cannot be played.")
 @games_path_option
 @json_option
@@ -34,39 +30,6 @@ def games(context: click.Context, openspiel: bool, as_json: bool) -> None:
     """List the games, or check your own game."""
     if context.invoked_subcommand is None:
         _list_games(openspiel, as_json)
-
-
-@click.command()
-@click.argument("game", metavar="NAME|FOLDER")
-@click.option("--quick", is_flag=True, help="Skip the checks that start other processes: runs, replays and models.")
-@games_path_option
-def check(game: str, quick: bool) -> int:
-    """Check a game and print one line for each problem.
-
-    Bots play some games to check rules, endings, records, facts, prompts and sentences, and to find leaks of hidden
-    information. Lines that start with `look` may be intended.
-    """
-    # Imported late: listing games does not need them.
-    from dubito.game.flaws import find_definition_flaws
-    from dubito.hooks import Flaw
-    from dubito.workshop.conformance import find_flaws
-    from dubito.workshop.subject import Subject
-
-    folder = Path(game)
-    here, name = (folder.resolve().parents[1], folder.resolve().name) if folder.is_dir() else (Path.cwd(), game)
-    checked = find_game(name, here, flawed=True)
-    subject = Subject(checked, here)
-    flaws = [Flaw(subject.main, flaw) for flaw in find_definition_flaws(checked)] or find_flaws(
-        subject, [*game_checks()], quick
-    )
-    problems = lines = 0
-    for flaw in flaws:
-        say(f"{'' if flaw.sure else 'look: '}{flaw.file}: {flaw.sentence}")
-        problems, lines = problems + flaw.sure, lines + 1
-    if not problems:
-        to_check = f" Check the {lines} line{'' if lines == 1 else 's'} above." if lines else ""
-        say(f"{checked.name} passed all checks, in {len(subject.deals)} games.{to_check}")
-    return 1 if problems else 0
 
 
 def _list_games(openspiel: bool, as_json: bool) -> None:

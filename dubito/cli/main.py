@@ -79,7 +79,10 @@ class LazyListing(Listing):
         self._places = places
 
     def places(self) -> Mapping[str, str]:
-        return self._places
+        """Return the places of the group's own commands and of those that plugins add to it."""
+        prefix = f"{self.name} "
+        added = {name: command.place for name, command in hooks.commands().items() if name.startswith(prefix)}
+        return {name.removeprefix(prefix): place for name, place in added.items()} | {**self._places}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(self.places())

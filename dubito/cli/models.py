@@ -7,7 +7,6 @@ from typing import Any, Final
 import click
 import yaml
 
-from dubito import hooks
 from dubito.cli.call_options import model_options, settings_of_model
 from dubito.cli.main import LazyListing
 from dubito.cli.options import game_option, json_option
@@ -25,17 +24,7 @@ from dubito.workshop.server_check import ServerCheck, ServerReport, config_entry
 _MAX_LISTED: Final = 20  # names of models
 
 
-class _Models(LazyListing):
-    """The group `models`: the core's command, and those of plugins."""
-
-    def places(self) -> Mapping[str, str]:
-        added = {name: command.place for name, command in hooks.commands().items()}
-        return {name.removeprefix("models "): place for name, place in added.items() if name.startswith("models ")} | {
-            "check": "dubito.cli.models:check"
-        }
-
-
-@click.group(cls=_Models, places={})
+@click.group(cls=LazyListing, places={"check": "dubito.cli.models:check"})
 def models() -> None:
     """Check a model's server, or manage models on this machine."""
 

@@ -71,7 +71,6 @@ from dubito.workshop.trial import (
 from dubito.workshop.verdict import parse_expectations
 
 _PLACES: Final = {
-    "audit": "dubito.cli.audit:audit_prompts",
     "cassette": "dubito.cli.trials:record_cassette",
     "list": "dubito.cli.prompts:list_prompts",
     "show": "dubito.cli.prompts:show_prompt",

@@ -11,8 +11,8 @@ from dubito.files import read_text
 from dubito.game import Game
 from dubito.game.log import Position
 from dubito.llm.prompts import Prompt
-from dubito.workshop.audit import find_leak
 from dubito.workshop.lint import find_beginning_fault, find_system_fault, render_requests, unified_diff
+from dubito.workshop.prompt_leaks import find_leak
 from dubito.workshop.recordings import positions_folder, read_folder, sample_games
 
 Check = tuple[str, Callable[[], None]]  # a check's name and its function
@@ -64,7 +64,7 @@ def _check_renders(prompt: Prompt, node: str, examples: Callable[[], list[tuple[
 
 
 def _example_positions(game: Game, prompts: Path) -> Iterator[tuple[Position, str]]:
-    """Yield example positions and their source: the game's files or, if there are none, the sample games."""
+    """Yield example positions and their source: the game's files, or otherwise the sample games."""
     folder = positions_folder(game, prompts)
     if folder.is_dir():
         yield from ((recorded.position, str(folder / name)) for name, recorded in read_folder(folder, game).items())

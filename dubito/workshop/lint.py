@@ -220,7 +220,7 @@ def unused_facts(prompt: Prompt, keys: Iterable[str]) -> list[str]:
 
 
 def facts_left_out(prompt: Prompt, node: str, positions: Iterable[Position]) -> list[str]:
-    """Return the important facts that the prompt uses in none of these positions of a node.
+    """Return the important facts that the prompt does not use at a node in these positions.
 
     The game defines which facts are important.
     """

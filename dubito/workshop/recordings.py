@@ -57,7 +57,7 @@ class RecordedPosition:
     game: Game
     position: Position
     source: Provenance | None = None
-    right: object = None  # the right answer according to the truth; None if there is none
+    right: object = None  # the right answer according to the truth, if there is one
 
     @cached_property
     def text(self) -> str:

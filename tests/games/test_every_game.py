@@ -1,6 +1,6 @@
 """Requirements for all built-in games.
 
-test_check.py tests `dubito games check` on users' games.
+tests/plugins/gamecheck tests `dubito games check` on users' games.
 """
 
 import re

@@ -63,6 +63,7 @@ def test_without_plugins_the_rest_works_and_plays_the_same(tmp_path: Path, whole
     assert {name for name in adds if f"\n  {name} " in helped.stdout} == left
     assert digest(tree, here, "r") == whole
     assert dubito(tree, here, "games").returncode == 0
+    assert ("\n  check " in dubito(tree, here, "games", "--help").stdout) == ("gamecheck" not in deleted)
     if "openspiel" in deleted and "tournament" not in deleted:
         refused = dubito(tree, here, "tournament", "play", "t.yaml")
         assert (refused.returncode, "needs the plugin openspiel" in refused.stderr) == (2, True), refused.stderr

@@ -9,7 +9,7 @@ from dubito.hooks import Flaw
 from dubito.plugins.openspiel.course import Course, format_exception, try_out
 
 if TYPE_CHECKING:
-    from dubito.workshop.subject import Subject
+    from dubito.hooks import CheckedGame
 
 
 def own_courses(game: Game) -> Mapping[str, type[Course]]:
@@ -46,7 +46,7 @@ def load_courses(game: Game) -> Mapping[str, type[Course]]:
     return courses
 
 
-def check_courses(subject: "Subject") -> Iterator[Flaw]:
+def check_courses(subject: "CheckedGame") -> Iterator[Flaw]:
     """Play a random game for each course and number of seats, if the game has courses."""
     game = subject.game
     try:

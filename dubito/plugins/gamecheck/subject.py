@@ -11,6 +11,7 @@ from dubito.game import Game, Player, State
 from dubito.game.find import Registry, find_bots, package_of
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, GameCode, Table, step
+from dubito.hooks import Flaw
 from dubito.llm.prompts import prompt_names
 from dubito.packages import MODULE
 from dubito.workshop.recordings import Origin, RecordedPosition, record_positions
@@ -95,3 +96,6 @@ class Subject:
     @cached_property
     def prompts(self) -> list[str]:
         return prompt_names(self.here, self.game)
+
+
+Probe = Callable[[Subject], Iterator[Flaw]]  # yields a flaw for each problem that it finds

@@ -11,11 +11,10 @@ import pytest
 from dubito.game import Choice, Game, Node
 from dubito.game.find import find_game
 from dubito.game.flaws import find_definition_flaws
-from dubito.hooks import GameCheck
-from dubito.workshop import conformance, hangs
-from dubito.workshop.leaks import check_leaks
-from dubito.workshop.legal_checks import check_lists, check_shapes
-from dubito.workshop.subject import Subject
+from dubito.plugins.gamecheck import conformance, hangs
+from dubito.plugins.gamecheck.leaks import check_leaks
+from dubito.plugins.gamecheck.legal_checks import check_lists, check_shapes
+from dubito.plugins.gamecheck.subject import Probe, Subject
 from tests.cli.kit import REPO, Result, Shell
 from tests.conftest import in_gate
 from tests.games.kit import EVERY_GAME, GAMES, changed_game, exchange, remove_parts, write_kuhn, write_stacks
@@ -81,7 +80,7 @@ def test_diverging_game_is_not_tried_further(shell: Shell) -> None:
     assert line.endswith("game.py: deal returns a different game for the same stream; only draw from `chance`")
 
 
-def said_of(probes: Sequence[GameCheck], game: Game, legal: Callable[[Any], Any]) -> list[str]:
+def said_of(probes: Sequence[Probe], game: Game, legal: Callable[[Any], Any]) -> list[str]:
     subject = Subject(changed_game(game, legal=legal), Path.cwd())
     return [flaw.sentence for probe in probes for flaw in probe(subject)]
 
@@ -263,6 +262,20 @@ def test_replay_with_other_prompts_is_described(shell: Shell) -> None:
     exchange(FACTS, ("LaidEvent, ", "LAST, LaidEvent, "), ('"drawn": drawn', '"drawn": [*LAST, *drawn]'))
     said = shell("games", "check", "stacks")
     assert "`dubito replay` with house:house-random@plain fails: differs: house:house-random@plain, game" in said.out
+
+
+@pytest.mark.usefixtures("stacks")
+def test_flaws_in_python_are_those_of_the_command(shell: Shell) -> None:
+    exchange(
+        GAME,
+        (
+            "    if self.over:\n            raise IllegalOutput",
+            "    if not self.deck:\n            raise IllegalOutput",
+        ),
+    )
+    flaws = [f"{flaw.file}: {flaw.sentence}\n" for flaw in conformance.check_game("stacks", quick=True)]
+    assert flaws
+    assert shell("games", "check", "stacks", "--quick").out == "".join(flaws)
 
 
 def test_unknown_game_is_reported_in_one_sentence(shell: Shell) -> None:

@@ -8,8 +8,8 @@ from dubito.errors import IllegalOutput, one_line
 from dubito.game import Answer, Cards, Choice, State, Text, Whole, node_view
 from dubito.game.streams import DealStreams
 from dubito.hooks import Flaw
-from dubito.workshop.plain_data import difference, extract_path, find_file, find_line, to_plain
-from dubito.workshop.subject import DEALS_PER_SIZE, Subject
+from dubito.plugins.gamecheck.plain_data import difference, extract_path, find_file, find_line, to_plain
+from dubito.plugins.gamecheck.subject import DEALS_PER_SIZE, Subject
 
 _WRONG_OUTPUTS: Final[tuple[object, ...]] = (
     None,

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from importlib import import_module
 from itertools import chain
+from pathlib import Path
 from random import Random
 from statistics import mean
 from tempfile import TemporaryDirectory
@@ -23,7 +24,14 @@ from typing import Final, NamedTuple
 from dubito.errors import BotError, DubitoError, IllegalOutput, one_line
 from dubito.game import Choice, Facts, Game, GameEvent, HousePolicy, Player, State, Text, View, node_view
 from dubito.game.events import EVERYTHING, NOBODY
-from dubito.game.flaws import find_ending_flaws, find_missing_parts, find_position_flaws, find_unknown_parts
+from dubito.game.find import find_game
+from dubito.game.flaws import (
+    find_definition_flaws,
+    find_ending_flaws,
+    find_missing_parts,
+    find_position_flaws,
+    find_unknown_parts,
+)
 from dubito.game.log import Position
 from dubito.game.moves import require_whole_game
 from dubito.game.position_file import dump_position, load_position
@@ -31,20 +39,20 @@ from dubito.game.reader import Reader
 from dubito.game.record import Records
 from dubito.game.table import copy_output
 from dubito.game.words import Words
-from dubito.hooks import Flaw, GameCheck
+from dubito.hooks import Flaw, game_checks
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.packages import games_path
+from dubito.plugins.gamecheck.caps import check_caps
+from dubito.plugins.gamecheck.hangs import CallHangs, watch_for_hangs
+from dubito.plugins.gamecheck.leaks import check_leaks, check_stale_cards
+from dubito.plugins.gamecheck.legal_checks import check_lists, check_prompt_lists, check_shapes
+from dubito.plugins.gamecheck.plain_data import find_file, find_line
+from dubito.plugins.gamecheck.refusals import check_refusals
+from dubito.plugins.gamecheck.sharing import check_handed_out, check_shared_data
+from dubito.plugins.gamecheck.subject import DEALS_PER_SIZE, Probe, Subject
 from dubito.show.session import Session, session_of_record, table_moves
 from dubito.stats.tally import build_outcome, unpack_outcome
-from dubito.workshop.caps import check_caps
-from dubito.workshop.hangs import CallHangs, watch_for_hangs
-from dubito.workshop.leaks import check_leaks, check_stale_cards
-from dubito.workshop.legal_checks import check_lists, check_prompt_lists, check_shapes
-from dubito.workshop.plain_data import find_file, find_line
 from dubito.workshop.recordings import Origin, record_positions
-from dubito.workshop.refusals import check_refusals
-from dubito.workshop.sharing import check_handed_out, check_shared_data
-from dubito.workshop.subject import DEALS_PER_SIZE, Subject
 
 _MAX_CHANCE_GAP: Final = 0.2  # maximum gap between a measure's mean and its chance level, as a share of its span
 _COMMAND_TIMEOUT: Final = 600  # seconds
@@ -54,13 +62,21 @@ _WINS: Final = re.compile(r"Player(\d+)Z (?:wins|won|has won)\b")
 _HOSTILE_TEXT: Final = '"}<|{{7}}'  # text that could close any kind of quotes in a prompt
 
 
-def find_flaws(subject: Subject, more: Sequence[GameCheck] = (), quick: bool = False) -> Iterator[Flaw]:
+def check_game(game: Game | str, *, quick: bool = False) -> list[Flaw]:
+    """Return a game's flaws, as reported by `dubito games check`. A `quick` check starts no processes."""
+    here = Path.cwd()
+    return [*find_flaws(Subject(find_game(game, here, flawed=True) if isinstance(game, str) else game, here), quick)]
+
+
+def find_flaws(subject: Subject, quick: bool = False) -> Iterator[Flaw]:
     """Yield the flaws of a game. The check ends early if games do not end or are inconsistent.
 
-    `more` are probes from plugins. A `quick` check does not start processes.
+    A `quick` check does not start processes.
     """
-    later = (*_LATER_PROBES, *more)
-    return run_probes(
+    if flaws := [*find_definition_flaws(subject.game)]:
+        yield from (Flaw(subject.main, flaw) for flaw in flaws)
+        return
+    yield from run_probes(
         subject,
         (_check_parts,),
         (_check_deals,),
@@ -68,13 +84,13 @@ def find_flaws(subject: Subject, more: Sequence[GameCheck] = (), quick: bool = F
         (check_shapes,),
         _FIRST_PROBES,
         _SOUNDNESS_PROBES,
-        later,
+        (*_LATER_PROBES, *game_checks()),
         (check_leaks,),
         () if quick else (_check_runs,),
     )
 
 
-def run_probes(subject: Subject, *stages: Sequence[GameCheck]) -> Iterator[Flaw]:
+def run_probes(subject: Subject, *stages: Sequence[Probe]) -> Iterator[Flaw]:
     """Yield the flaws that these probes find, without duplicates. Stop after the first stage with a certain flaw."""
     reported = set[Flaw]()
     try:
@@ -90,7 +106,7 @@ def run_probes(subject: Subject, *stages: Sequence[GameCheck]) -> Iterator[Flaw]
         yield error.flaw
 
 
-def _run_probe(subject: Subject, probe: GameCheck) -> Iterator[Flaw]:
+def _run_probe(subject: Subject, probe: Probe) -> Iterator[Flaw]:
     """Yield the flaws that a probe finds, and its exceptions as flaws."""
     try:
         yield from probe(subject)
@@ -606,9 +622,9 @@ def _run_command(subject: Subject, seed: str, *words: str) -> "subprocess.Comple
         )
 
 
-_FIRST_PROBES: Final[tuple[GameCheck, ...]] = (_check_bots, _check_endings, _check_repeatable)
-_SOUNDNESS_PROBES: Final[tuple[GameCheck, ...]] = (_check_whole_games, _check_first_question, check_handed_out)
-_LATER_PROBES: Final[tuple[GameCheck, ...]] = (
+_FIRST_PROBES: Final[tuple[Probe, ...]] = (_check_bots, _check_endings, _check_repeatable)
+_SOUNDNESS_PROBES: Final[tuple[Probe, ...]] = (_check_whole_games, _check_first_question, check_handed_out)
+_LATER_PROBES: Final[tuple[Probe, ...]] = (
     *(check_lists, check_refusals, _check_silent_apply, _check_json, _check_saved_games, _check_results, check_caps),
     *(
         _check_examples,

@@ -23,7 +23,7 @@ from dubito.game.log import Position
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
 from dubito.hooks import Flaw
-from dubito.workshop.plain_data import (
+from dubito.plugins.gamecheck.plain_data import (
     call_methods,
     difference,
     extract_path,
@@ -32,8 +32,8 @@ from dubito.workshop.plain_data import (
     first_path,
     to_plain,
 )
-from dubito.workshop.subject import MAX_MOVES, Subject
-from dubito.workshop.worlds import (
+from dubito.plugins.gamecheck.subject import MAX_MOVES, Subject
+from dubito.plugins.gamecheck.worlds import (
     SKIPPED,
     SeatWorld,
     Variant,

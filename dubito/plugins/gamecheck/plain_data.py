@@ -9,7 +9,7 @@ from typing import Final
 
 from dubito.errors import one_line
 from dubito.llm.recording import common_length
-from dubito.workshop.subject import Subject
+from dubito.plugins.gamecheck.subject import Subject
 
 _MAX_DEPTH: Final = 6
 _MAX_QUOTE: Final = 60

@@ -11,8 +11,8 @@ from dubito.game.flaws import find_ending_flaws
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
 from dubito.hooks import Flaw
-from dubito.workshop.plain_data import find_line, stored_attributes
-from dubito.workshop.subject import MAX_MOVES, Subject
+from dubito.plugins.gamecheck.plain_data import find_line, stored_attributes
+from dubito.plugins.gamecheck.subject import MAX_MOVES, Subject
 
 _CAP: Final = re.compile(r"max|most|cap|limit|round|turn|move", re.IGNORECASE)  # words in the name of a possible cap
 _LOW_CAPS: Final = (1, 2, 3)  # caps on turns, rounds or moves

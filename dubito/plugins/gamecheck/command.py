@@ -1,4 +1,4 @@
-"""`dubito games audit` and `dubito prompts audit`: find leaks of hidden information."""
+"""`dubito games check` checks a game; `dubito games audit` and `dubito prompts audit` only look for leaks."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,9 +14,32 @@ from dubito.game.find import find_game
 from dubito.llm.prompts import game_of_folder, load_prompt
 from dubito.llm.templates import DESCRIPTION
 from dubito.packages import MODULE
-from dubito.workshop.audit import Audit
-from dubito.workshop.conformance import run_probes
-from dubito.workshop.subject import Subject
+from dubito.plugins.gamecheck.audit import Audit
+from dubito.plugins.gamecheck.conformance import find_flaws, run_probes
+from dubito.plugins.gamecheck.subject import Subject
+
+
+@click.command()
+@click.argument("game", metavar="NAME|FOLDER")
+@click.option("--quick", is_flag=True, help="Skip the checks that start other processes: runs, replays and models.")
+@games_path_option
+def check(game: str, quick: bool) -> int:
+    """Check a game and print one line for each problem.
+
+    Bots play some games to check rules, endings, records, facts, prompts and sentences, and to find leaks of hidden
+    information. Lines that start with `look` may be intended.
+    """
+    folder = Path(game)
+    here, name = (folder.resolve().parents[1], folder.resolve().name) if folder.is_dir() else (Path.cwd(), game)
+    subject = Subject(find_game(name, here, flawed=True), here)
+    problems = lines = 0
+    for flaw in find_flaws(subject, quick):
+        say(f"{'' if flaw.sure else 'look: '}{flaw.file}: {flaw.sentence}")
+        problems, lines = problems + flaw.sure, lines + 1
+    if not problems:
+        to_check = f" Check the {lines} line{'' if lines == 1 else 's'} above." if lines else ""
+        say(f"{subject.game.name} passed all checks, in {len(subject.deals)} games.{to_check}")
+    return 1 if problems else 0
 
 
 @click.command("audit")

@@ -22,9 +22,9 @@ from dubito.game.words import is_of_kind, parse_legal
 from dubito.hooks import Flaw
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.llm.templates import DESCRIPTION
+from dubito.plugins.gamecheck.subject import MAX_MOVES, Subject
+from dubito.plugins.gamecheck.worlds import is_allowed, similar_outputs
 from dubito.workshop.recordings import Origin, record_positions
-from dubito.workshop.subject import MAX_MOVES, Subject
-from dubito.workshop.worlds import is_allowed, similar_outputs
 
 _RANDOM_GAMES: Final = 24
 _RANDOM_MOVES: Final = 800  # number of moves in all random games

@@ -11,7 +11,7 @@ from dubito.game import GameEvent, State
 from dubito.game.streams import DealStreams
 from dubito.game.table import copy_output, step
 from dubito.hooks import Flaw
-from dubito.workshop.plain_data import (
+from dubito.plugins.gamecheck.plain_data import (
     difference,
     extract_path,
     find_file,
@@ -20,7 +20,7 @@ from dubito.workshop.plain_data import (
     stored_attributes,
     to_plain,
 )
-from dubito.workshop.subject import MAX_MOVES, Subject
+from dubito.plugins.gamecheck.subject import MAX_MOVES, Subject
 
 _MOVES_CHECKED: Final = 8  # minimum number per game
 _MAX_DEPTH: Final = 4

@@ -14,7 +14,7 @@ from typing import Final
 from dubito.errors import one_line
 from dubito.hooks import Flaw
 from dubito.packages import roots
-from dubito.workshop.subject import Subject
+from dubito.plugins.gamecheck.subject import Subject
 
 PATIENCE: Final = 10.0  # seconds; calls are reported after one to two times this long
 _REPEAT_INTERVAL: Final = 1e-3  # seconds until the next alarm, for code that catches the exception

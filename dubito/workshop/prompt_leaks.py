@@ -1,24 +1,19 @@
 """Check that requests to models contain no hidden information.
 
-Two worlds that look the same to a seat must produce the same request, byte for byte. The worlds come from leaks.py. If
-two requests differ, the audit reports the first differing byte, the template and line that wrote it, and the fact that
-causes the difference on its own.
+Two worlds that look the same to a seat must produce the same request, byte for byte. A leak is reported with the
+first byte that differs, the template and line that wrote it, and the fact that causes the difference on its own.
 """
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-from dubito.errors import DubitoError, one_line
+from dubito.errors import one_line
 from dubito.game.log import Position
-from dubito.hooks import Flaw
-from dubito.llm.prompts import Prompt, RenderedPrompt, load_prompt
+from dubito.llm.prompts import Prompt, RenderedPrompt
 from dubito.llm.recording import common_length
 from dubito.llm.templates import DESCRIPTION, Piece
-from dubito.workshop.leaks import check_leaks
-from dubito.workshop.subject import Subject
 
 _MAX_QUOTE: Final = 40  # characters
 
@@ -106,41 +101,3 @@ def _find_fact(prompt: Prompt, here: Position, there: Position) -> str:
 def _first_difference(one: RenderedPrompt, other: RenderedPrompt) -> tuple[int, int] | None:
     pairs = enumerate(zip(_parts(one), _parts(other), strict=True))
     return next(((part, common_length(*texts)) for part, texts in pairs if texts[0] != texts[1]), None)
-
-
-@dataclass
-class Audit:
-    """The audit of a game and its prompts, or only of the prompts in `only`."""
-
-    subject: Subject
-    only: Sequence[Prompt] | None = None
-    turns: int = 0  # requests compared in two worlds
-    prompts: list[Prompt] = field(default_factory=list)  # audited prompts
-    _reported: set[str] = field(default_factory=set)  # files and lines of templates
-
-    def leaks(self, _: Subject) -> Iterator[Flaw]:
-        """Yield each leak once."""
-        self.prompts += self.only or ()
-        if self.only is None:
-            yield from self._load()
-        for flaw in check_leaks(self.subject, self._compare_prompts):
-            if self.only is None or flaw.file in self._reported:
-                yield flaw
-
-    def _load(self) -> Iterator[Flaw]:
-        for name in self.subject.prompts if self.subject.game.has_facts else ():
-            try:
-                self.prompts.append(load_prompt(name, self.subject.here, self.subject.game))
-            except DubitoError as error:
-                yield Flaw(f"prompts/{self.subject.game.folder}/{name}", str(error))
-
-    def _compare_prompts(self, one: Position | None, other: Position | None, sure: bool) -> Iterator[Flaw]:
-        self.turns += one is not None or not self.prompts
-        if one is None or other is None:
-            return
-        for prompt in self.prompts:
-            if leak := find_leak(prompt, one, other):
-                file = leak._replace(file=self.subject.shown(leak.file)).place
-                if file not in self._reported:
-                    self._reported.add(file)
-                    yield Flaw(file, leak.sentence, sure)

@@ -19,8 +19,8 @@ from dubito.game.reader import Reader
 from dubito.game.streams import DealStreams
 from dubito.game.table import copy_output
 from dubito.game.words import Line, Teller, Words
-from dubito.workshop.plain_data import list_leaves, public_attributes, to_plain
-from dubito.workshop.subject import Subject
+from dubito.plugins.gamecheck.plain_data import list_leaves, public_attributes, to_plain
+from dubito.plugins.gamecheck.subject import Subject
 
 T = TypeVar("T")
 _MAX_DRAWS: Final = 120  # the first draws of a game can be changed

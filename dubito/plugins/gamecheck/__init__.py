@@ -1,0 +1,1 @@
+"""Checks of games: `dubito games check`, `dubito games audit` and `dubito prompts audit`."""
