@@ -100,6 +100,22 @@ class SourceReader(Protocol):
         """Replace the bot classes of a module by bots of the game."""
 
 
+class BatchSender(Protocol):
+    """Sends calls together when no game can continue without a reply, and fakes the server for that."""
+
+    def supports(self, api: str) -> bool:
+        """Return whether the protocol has batches."""
+
+    def open_waves(self, log: Any, budget: Any, timing: Any, *, suspend: bool, in_flight: int) -> Any:
+        """Return a run's `dubito.llm.pipeline.Waves`, for the parts of its `Pipeline`."""
+
+    def list_awaited(self, log: Any) -> Mapping[str, Any]:
+        """Return the fields `awaited` and `to_be_sent` of a run's `dubito.report.documents.StatusObject`."""
+
+    def house_routes(self, core: Any, log: Any, wires: Mapping[str, Any]) -> Sequence[Any]:
+        """Return the routes that the built-in model server adds to its own, as Starlette's."""
+
+
 class Hooks:
     """The hooks. A plugin implements the ones it needs."""
 
@@ -147,6 +163,13 @@ class Hooks:
         """
 
     @_spec
+    def batch_senders(self) -> Mapping[str, str]:  # type: ignore[empty-body]
+        """Return what sends the calls of model players with `wait`, by the value of `wait`.
+
+        Each is a "package.module:object" with the functions of `BatchSender`.
+        """
+
+    @_spec
     def game_checks(self) -> Sequence[GameCheck]:  # type: ignore[empty-body]
         """Return checks for `dubito games check`."""
 
@@ -154,6 +177,7 @@ class Hooks:
 # The hooks that return a mapping, and the type of its values.
 _MAPPINGS: Final = {
     "agent_apps": str,
+    "batch_senders": str,
     "commands": Command,
     "executors": str,
     "model_servers": ModelServer,
@@ -238,6 +262,12 @@ def find_source_reader(game: str) -> SourceReader | None:
     """Return the reader of bots that were written for another harness, if a plugin has one for this game."""
     place = _merge(plugins().hook.source_readers).get(game)
     return cast(SourceReader, import_place(place)) if place else None
+
+
+def find_batch_sender(wait: str) -> BatchSender | None:
+    """Return what sends the calls of players with this value of `wait`, if a plugin does."""
+    place = _merge(plugins().hook.batch_senders).get(wait)
+    return cast(BatchSender, import_place(place)) if place else None
 
 
 def find_executor(name: str, where: str) -> Callable[..., Any]:

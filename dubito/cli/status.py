@@ -19,6 +19,7 @@ from dubito.experiment.saved_config import continue_command
 from dubito.experiment.stop import PairStanding, describe_standing, describe_stop_rule, pair_standings
 from dubito.experiment.stored import Run, open_recorded_run, read_player_kinds, store_errors_as_usage_errors
 from dubito.game import PlayerKind
+from dubito.hooks import find_batch_sender
 from dubito.report import documents
 from dubito.report.documents import ListedRun, RunsObject, RunState, StatusObject
 from dubito.store import folder as run_folder
@@ -27,7 +28,6 @@ from dubito.store.lock import is_locked
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from dubito.store.spend import PICO, PlayerLog, dollars
-from dubito.store.wave_log import WaveLog
 
 
 @click.command()
@@ -64,6 +64,7 @@ def _print_run_status(folder: Path, name: str, as_json: bool) -> None:
 
 def _status_of_run(run: Run, name: str, as_json: bool) -> None:
     log, counts, pairs, state = run.model_log, run.counts, pair_standings(run), run_state(run)
+    sender = find_batch_sender("batch")
     status = _status_object(
         name,
         log,
@@ -76,7 +77,7 @@ def _status_of_run(run: Run, name: str, as_json: bool) -> None:
         replies=counts.replies if log.players() else None,
         results_digest=run.results_digest if counts.counted else None,
         resume=continue_command(run.folder, run.planned) if state == "stopped" and run.can_go_on else None,
-        **_list_awaited(WaveLog(log)),
+        **(sender.list_awaited(log) if sender else {}),
     )
     if as_json:
         print_document(status)
@@ -146,25 +147,6 @@ def _status_of_policies(folder: Path, name: str, identity: Mapping[str, Any], as
 def _status_object(name: str, log: ModelLog, kinds: Mapping[str, PlayerKind], **of_run: Any) -> StatusObject:
     models = documents.model_uses({player: log.player(player) for player in log.players()}, kinds)
     return StatusObject(folder=name, models=models, failed_calls=log.count_failures(), **of_run)
-
-
-def _list_awaited(log: WaveLog) -> dict[str, Any]:
-    """Return the fields about the batches that a run with `wait` is waiting for."""
-    batches = [
-        documents.AwaitedBatch(
-            account=batch.account,
-            id=batch.id,
-            requests=batch.entries,
-            since=_format_minute(batch.since),
-            expires=None if batch.expires is None else _format_minute(batch.expires),
-        )
-        for batch in log.batches()
-    ]
-    return {"awaited": batches, "to_be_sent": len(log.unsent_entries())}
-
-
-def _format_minute(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def _print_awaited(status: StatusObject) -> None:

@@ -12,6 +12,7 @@ from dubito.experiment.resolve import providers, round_up
 from dubito.experiment.resolved import ResolvedPlayer, ResolvedRun
 from dubito.experiment.servers import identify_weights
 from dubito.game import STATED, Bool, Game
+from dubito.hooks import find_batch_sender
 from dubito.llm.price_list import (
     end_of_model_warning,
     find_charged_by_call,
@@ -102,6 +103,9 @@ def _check_probabilities(name: str, settings: ModelSettings, prompt: "Prompt", g
 def check_model_calls(name: str, settings: ModelSettings, game: Game, options: CallOptions) -> None:
     """Raise UsageError for problems that would stop a run at its first call, such as a missing key or price."""
     if not options.offline:
+        if settings.wait and find_batch_sender(settings.wait) is None:
+            problem = "batches need the `batch` plugin, which is not in dubito/plugins"
+            raise UsageError(f"{one_line(name)}: wait: {problem}", hint="remove `wait`")
         load_key(build_account(settings), name)
     check_house(name, settings, game)
     if not find_protocol(settings.api).writes_text:

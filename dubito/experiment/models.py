@@ -82,7 +82,7 @@ def model_players(
         deciders = {
             spec.name: _open_decider(spec, model, run, log, options, pipeline, progress) for spec, model in run.models
         }
-        pipeline.waves.check()
+        pipeline.check_waves()
         hidden = [db.path.parent, cache.folder, run.registry.working_directory / RUNS]
         opened = open_programs(run, hidden, options.permits, progress.warn, pipeline.record, seats, stopped)
         programs = running.enter_context(opened)
@@ -90,7 +90,7 @@ def model_players(
             late = _collect_late_samples(deciders, experiment, table) if table and deciders else {}
             run_until_stopped(partial(_run_preflights, deciders, late, first, options, progress), stopped)
         yield Models(
-            deciders, programs, lambda: pipeline.lost_games, pipeline.try_again, tracker, pipeline.waves.run_next
+            deciders, programs, lambda: pipeline.lost_games, pipeline.try_again, tracker, pipeline.run_next_wave
         )
 
 

@@ -9,7 +9,7 @@ import os
 import socket
 import struct
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from math import isfinite
 from pathlib import Path
@@ -28,7 +28,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dubito.errors import UsageError
 from dubito.game.find import find_games
-from dubito.house.batches import BatchDesk
+from dubito.hooks import find_batch_sender
 from dubito.house.core import Call, CallLog, Core, Policy, ServerAnswer, house_policy
 from dubito.house.decisions import DecisionsWire
 from dubito.house.events import EVENTS
@@ -185,10 +185,10 @@ class _Endpoints:
         return Response(answer.content, answer.status, answer.headers, media_type=answer.media)
 
 
-def house_app(endpoints: _Endpoints, batches: BatchDesk) -> Starlette:
+def house_app(endpoints: _Endpoints, batch_routes: Sequence[Route]) -> Starlette:
     app = Starlette(
         routes=[
-            *batches.routes,
+            *batch_routes,
             *(Route(path, endpoints.create, methods=["POST"]) for path in _PATHS),
             Route(f"{_GEMINI_PATH}/{{name}}:generateContent", endpoints.create, methods=["POST"]),
             *(Route(path, endpoints.models, methods=["GET"]) for path in ("/v1/models", _GEMINI_PATH)),
@@ -319,7 +319,8 @@ class House:
         self.port = listener.getsockname()[1]
         closing = asyncio.Event()
         endpoints = _Endpoints(self._core, self._log, self._latency, closing)
-        app = house_app(endpoints, BatchDesk(self._core, self._log, _PATHS))
+        sender = find_batch_sender("batch")
+        app = house_app(endpoints, sender.house_routes(self._core, self._log, _PATHS) if sender else ())
         self._server = _Server(plain_http(app, http=_Protocol, timeout_keep_alive=_KEEP_ALIVE), closing)
         self._thread = threading.Thread(target=self._serve, args=(listener,), name="dubito-house", daemon=True)
         self._thread.start()

@@ -16,6 +16,7 @@ from typing import Final, Protocol
 
 from dubito.errors import UsageError, one_line
 from dubito.game import Bool, Node
+from dubito.hooks import find_batch_sender
 from dubito.llm.answers import build_form
 from dubito.llm.budget import Budget, BudgetGuard, BudgetQueue
 from dubito.llm.cache import ReplyCache
@@ -38,11 +39,9 @@ from dubito.llm.stages import (
     Recording,
 )
 from dubito.llm.warm_up import PromptPrefixes, WarmUp
-from dubito.llm.waves import Lane, Waves
 from dubito.model_settings import Account, Api, ModelSettings, embedded_kind
 from dubito.store.model_log import ModelLog
 from dubito.store.spend import Caps
-from dubito.store.wave_log import WaveLog
 
 _PROBE: Final = -2  # game, deal and seat of the probes
 _PROBE_KEY: Final = (_PROBE, 0, 0, 0)  # all probes are calls of the same attempt
@@ -72,6 +71,21 @@ class RunServers(Protocol):
         """Return how many calls can be in flight at this server."""
 
 
+class Waves(Protocol):
+    """Sends the calls of players with `wait` together, in waves (`dubito.hooks.BatchSender`)."""
+
+    def add(
+        self, player: str, settings: ModelSettings, provider: Provider, estimator: CostEstimator, live: Asks
+    ) -> Asks:
+        """Add a player, and return its stage. Calls outside games do not wait, and go to `live`."""
+
+    def check(self) -> None:
+        """Raise AccountFault if a player's server does not support this."""
+
+    def run_next(self) -> None:
+        """Send the calls that wait, and return when they have ended. Raises AccountFault or Interrupted."""
+
+
 @dataclass(frozen=True, slots=True)
 class PipelineOptions:
     """Options for a run's calls. They cannot change a finished run's results."""
@@ -92,11 +106,10 @@ class Pipeline:
         self._log, self._cache, self._options = log, cache, options
         # An offline run makes no calls.
         caps = Caps() if options.offline else caps
-        past, wave_log, timing = PastGames(log.ended_games(), *log.cost_of_games()), WaveLog(log), options.timing
-        reserved = wave_log.reserved_spend()
+        past, reserved = PastGames(log.ended_games(), *log.cost_of_games()), log.reserved_spend()
         spent, assumed = log.spent() - reserved, log.spent(assumed=True) - reserved
-        self.budget = Budget(caps, timing.waiting, spent, past, assumed, reserved)
-        self.waves = Waves(log, wave_log, self.budget, timing, suspend=options.suspend, in_flight=options.in_flight)
+        self.budget = Budget(caps, options.timing.waiting, spent, past, assumed, reserved)
+        self._waves: Waves | None = None
         self._earlier = EarlierAttempts(log, options.suspend or log.has_begun())
         self._traffic_of_account: dict[tuple[Account, str | None], AccountTraffic] = {}
         self._probes = count(log.count_tries(_PROBE_KEY) + 1)
@@ -113,7 +126,7 @@ class Pipeline:
         if options.offline:
             asks: Asks = Offline(self._cache, log, account)
         elif settings.wait is not None:
-            asks = self._build_batched(name, settings, price, self._build_retry(name, settings, price))
+            asks = self._build_batched(name, settings, price, settings.wait)
         else:
             asks = self._build_retry(name, settings, price)
         cached = CachedReplies(
@@ -142,19 +155,35 @@ class Pipeline:
         probe = None if suspend else build_probe(name, settings)
         return Retry(sends, settings, traffic, timing.sleep, probe, self._probes, self._earlier, suspend)
 
-    def _build_batched(self, name: str, settings: ModelSettings, price: Price | None, live: Asks) -> Asks:
-        if not self._options.can_wait:
+    def _build_batched(self, name: str, settings: ModelSettings, price: Price | None, wait: str) -> Asks:
+        options, live = self._options, self._build_retry(name, settings, price)
+        if not options.can_wait:
             raise UsageError(
                 f"{one_line(name)}: wait: only the games of `dubito run` can wait for a batch", hint="remove it"
             )
-        tariff, account = Tariff(price, settings.max_output, batch=True), build_account(settings)
-        estimator = CostEstimator(tariff, self._earlier_replies(name))
-        lane = Lane(account, self._provider(account, name, settings.model), settings, estimator)
+        if self._waves is None:
+            sender = find_batch_sender(wait)
+            assert sender is not None
+            timing, in_flight = options.timing, options.in_flight
+            self._waves = sender.open_waves(
+                self._log, self.budget, timing, suspend=options.suspend, in_flight=in_flight
+            )
+        estimator = CostEstimator(Tariff(price, settings.max_output, batch=True), self._earlier_replies(name))
         self._estimators[name] = estimator
         # A game that waited is replayed from the recording.
         self._earlier.may_exist = True
-        self.waves.add(name, lane)
-        return BatchOrLive(self.waves, live)
+        provider = self._provider(build_account(settings), name, settings.model)
+        return self._waves.add(name, settings, provider, estimator, live)
+
+    def check_waves(self) -> None:
+        """Raise AccountFault if a player waits for batches and its server has none."""
+        if self._waves is not None:
+            self._waves.check()
+
+    def run_next_wave(self) -> None:
+        """Send the calls that games wait for, and return when they have ended."""
+        if self._waves is not None:
+            self._waves.run_next()
 
     def _earlier_replies(self, name: str) -> list[tuple[int, tuple[int, ...], int]]:
         return self._log.sample_replies(name) if self._earlier.may_exist else []
@@ -222,14 +251,3 @@ class Preparation:
     def send(self, attempt: Attempt, number: int) -> Reply:
         self.provider.prepare()
         return self.inner.send(attempt, number)
-
-
-@dataclass(frozen=True, slots=True)
-class BatchOrLive:
-    """A stage that batches the games' requests but sends preflight requests immediately."""
-
-    waves: Waves
-    live: Asks
-
-    def ask(self, attempt: Attempt) -> Reply:
-        return self.waves.wait(attempt) if attempt.place.is_in_game else self.live.ask(attempt)

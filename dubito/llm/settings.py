@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.files import CheckedModel, describe_problem
 from dubito.game import Game, Player
+from dubito.hooks import find_batch_sender
 from dubito.llm.protocols import find_protocol, protocols
 from dubito.model_settings import (
     ENVIRONMENT,
@@ -67,7 +68,7 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
     _check_key_env(name, checked.api_key_env)
     _check_parameters(name, checked.api, checked.parameters)
     wire = find_protocol(checked.api)
-    if checked.wait and not wire.has_batches:
+    if checked.wait and (sender := find_batch_sender(checked.wait)) and not sender.supports(checked.api):
         raise _refusal(name, "wait", f"{wire.label} has no batches", "remove it")
     for key, value, default in (
         ("response_format", checked.response_format, "json_schema"),

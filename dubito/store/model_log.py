@@ -372,6 +372,14 @@ class ModelLog:
         ((calls, tokens, usd),) = self._db.read(f"{_TOTAL} WHERE assumed OR NOT ?", (assumed,))
         return Spend(calls, tokens, usd)
 
+    def reserved_spend(self) -> Spend:
+        """Return the part of `spent` that is reserved for the tries in open batches."""
+        ((calls, tokens, usd),) = self._db.read(
+            f"{_TOTAL} JOIN awaited a USING (game, seat, decision, attempt, try) "
+            "WHERE a.batch IS NOT NULL AND state = 'open'"
+        )
+        return Spend(calls, tokens, usd)
+
     def record_attempt(
         self,
         key: PlaceKey,

@@ -39,6 +39,28 @@ def digest(tree: Path, here: Path, name: str) -> str:
     return str(found)
 
 
+WAITS = """
+contenders: [{bot: "house:house-sharp", name: one, wait: batch}]
+bots: [StefaBot]
+games: 2
+table_sizes: [3]
+rules: {max_turns: 5}
+"""
+
+
+def check_runs_with_batches(tree: Path, here: Path) -> None:
+    """Without the plugin, no run can wait for batches, but a finished one can be replayed."""
+    (here / "waits.yaml").write_text(WAITS)
+    played = dubito(REPO, here, "run", "waits.yaml", "--output", "finished", "--no-report", "--cache", "batch-cache")
+    assert played.returncode == 0, played.stderr
+    for command in ("replay", "status"):
+        said = dubito(tree, here, command, "finished")
+        assert said.returncode == 0, said.stderr
+    refused = dubito(tree, here, "run", "waits.yaml", "--output", "refused")
+    problem = "one: wait: batches need the `batch` plugin, which is not in dubito/plugins; remove `wait`"
+    assert (refused.returncode, refused.stderr) == (2, f"dubito: {problem}\n")
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the digest of the run with all plugins."""
@@ -64,6 +86,8 @@ def test_without_plugins_the_rest_works_and_plays_the_same(tmp_path: Path, whole
     assert digest(tree, here, "r") == whole
     assert dubito(tree, here, "games").returncode == 0
     assert ("\n  check " in dubito(tree, here, "games", "--help").stdout) == ("gamecheck" not in deleted)
+    if "batch" in deleted:
+        check_runs_with_batches(tree, here)
     if "openspiel" in deleted and "tournament" not in deleted:
         refused = dubito(tree, here, "tournament", "play", "t.yaml")
         assert (refused.returncode, "needs the plugin openspiel" in refused.stderr) == (2, True), refused.stderr

@@ -17,7 +17,6 @@ class Decisions(OpenAIFormat):
     reply_label: ClassVar[str] = "Decisions API answer"
     path: ClassVar[str] = "/decisions"
     writes_text: ClassVar[bool] = False
-    has_batches: ClassVar[bool] = False
 
     @classmethod
     def build_request(cls, settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:

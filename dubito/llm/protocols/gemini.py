@@ -48,7 +48,6 @@ class Gemini(OpenAIFormat):
     key_variable: ClassVar[str] = "GEMINI_API_KEY"
     address: ClassVar[str] = "https://generativelanguage.googleapis.com"
     address_variable: ClassVar[str] = "GOOGLE_GEMINI_BASE_URL"
-    has_batches: ClassVar[bool] = False
     message_fields: ClassVar[Sequence[str]] = ("systemInstruction", "contents")
 
     @classmethod

@@ -97,7 +97,6 @@ class WireFormat:
     address_variable: ClassVar[str]  # environment variable that overrides the address
 
     writes_text: ClassVar[bool] = True  # False if a reply has answers to listed questions instead of a text
-    has_batches: ClassVar[bool] = True
     own_settings: ClassVar[Sequence[str]] = ()  # settings of a player that only this protocol supports
     message_fields: ClassVar[Sequence[str]] = ("system", "messages", "input")  # fields with the conversation
     stream_fields: ClassVar[Mapping[str, Any]] = {}  # request fields for a streamed reply

@@ -12,9 +12,9 @@ from dubito.experiment.model_players import check_models
 from dubito.experiment.run import play
 from dubito.house.faults import BATCH_FAULTS, Faults
 from dubito.house.server import House
-from dubito.llm.batches import OpenAIBatches
 from dubito.llm.price_list import read_prices
 from dubito.model_settings import Api
+from dubito.plugins.batch.batches import OpenAIBatches
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from dubito.store.spend import Caps
@@ -22,8 +22,8 @@ from tests.cli.kit import Shell
 from tests.conftest import in_gate
 from tests.experiment.kit import means, resolved
 from tests.llm.kit import NoWait, ask, config_file, contender, rows, small
+from tests.plugins.batch.kit import Provider, killed, play_to_end, waiting
 from tests.resume.kit import go
-from tests.waves.kit import Provider, killed, play_to_end, waiting
 
 THREE: tuple[Api, ...] = ("responses", "chat", "messages")
 POINTS = [  # kill the run at this occurrence of the event

@@ -25,7 +25,7 @@ from tests.llm.kit import BOT_OF, PATH_OF, Loopback, contender, reply_body, smal
 from tests.resume.kit import go
 
 SERVER: Final = get_context("forkserver")
-SERVER.set_forkserver_preload(["tests.waves.kit", "openai"])  # slow to import
+SERVER.set_forkserver_preload(["tests.plugins.batch.kit", "openai"])  # slow to import
 _DAY: Final = 86_400
 THOUGHTS: Final = "one\u2028two\u2029three\x85four"  # line breaks for `str.splitlines` but not for JSON Lines
 

@@ -10,7 +10,6 @@ from dataclasses import astuple, dataclass
 from typing import Final
 
 from dubito.store.model_log import IS_AT_SERVER, ModelLog, PlaceKey
-from dubito.store.spend import Spend
 
 _COLUMNS: Final = (
     "account, request, draw, player, game, deal, seat, decision, attempt, node, try, failures, batch, cause, detail, "
@@ -130,14 +129,6 @@ class WaveLog:
                 f"UPDATE awaited SET {sets} WHERE (account, request, draw) = (?, ?, ?)",  # noqa: S608, our own names
                 (*columns.values(), entry.account, entry.request, entry.draw),
             )
-
-    def reserved_spend(self) -> Spend:
-        """Return the amount reserved for the tries in open batches."""
-        ((calls, tokens, usd),) = self._db.read(
-            "SELECT count(*), coalesce(sum(tokens), 0), coalesce(sum(picodollars), 0) FROM tries t JOIN awaited a "
-            "USING (game, seat, decision, attempt, try) WHERE a.batch IS NOT NULL AND t.state = 'open'"
-        )
-        return Spend(calls, tokens, usd)
 
     def last_wave(self) -> int:
         ((last,),) = self._db.read("SELECT coalesce(max(wave), 0) FROM batches")

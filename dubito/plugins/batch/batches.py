@@ -17,7 +17,7 @@ from dubito.errors import one_line
 from dubito.llm.protocols.wire import as_mapping, as_objects
 from dubito.llm.request import Attempt, RawReply, TryFailed, parse_json
 from dubito.model_settings import Api
-from dubito.store.wave_log import SentBatch
+from dubito.plugins.batch.wave_log import SentBatch
 
 LIFETIME: Final = 86_400.0  # seconds until a batch expires, unless the server reports a time
 _NAME_KEY: Final = "dubito"  # key of the batch's name in its metadata

@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any, Final, NoReturn, TypeVar, cast
 
 from dubito.errors import Interrupted, one_line
-from dubito.llm.batches import BATCH_APIS, LIFETIME, BatchApi, BatchEntry, BatchStatus, body_text, entry_name
 from dubito.llm.budget import Budget
 from dubito.llm.client import NotFound, Provider
 from dubito.llm.limiter import Timing, backoff, format_duration
@@ -25,24 +24,27 @@ from dubito.llm.protocols.wire import as_mapping
 from dubito.llm.request import (
     FINAL_FAILURES,
     AccountFault,
+    Asks,
     Attempt,
     AttemptFailed,
     BatchPending,
     Cause,
     Place,
     RawReply,
+    Reply,
     Request,
     TryFailed,
     parse_json,
 )
-from dubito.llm.settings import setting_fields
+from dubito.llm.settings import build_account, setting_fields
 from dubito.llm.stages import log_reply
 from dubito.llm.threads import map_in_threads
 from dubito.llm.verdicts import error_text
 from dubito.model_settings import Account, ModelSettings, embedded_kind
+from dubito.plugins.batch.batches import BATCH_APIS, LIFETIME, BatchApi, BatchEntry, BatchStatus, body_text, entry_name
+from dubito.plugins.batch.wave_log import Awaited, SentBatch, WaveLog
 from dubito.store.model_log import ModelLog
 from dubito.store.spend import Spend
-from dubito.store.wave_log import Awaited, SentBatch, WaveLog
 
 _FIRST_POLL, _MAX_POLL, _POLL_GROWTH = 1.0, 60.0, 1.5  # seconds between polls of a batch
 _STOP_POLL: Final = 1.0  # seconds between two checks whether to stop
@@ -116,18 +118,20 @@ class _OpenBatch:
 class Waves:
     """The waves of a run, shared by all players that use batches."""
 
-    def __init__(
-        self, log: ModelLog, wave_log: WaveLog, budget: Budget, timing: Timing, *, suspend: bool, in_flight: int
-    ) -> None:
+    def __init__(self, log: ModelLog, budget: Budget, timing: Timing, *, suspend: bool, in_flight: int) -> None:
         """Prepare the waves. `in_flight` is the number of simultaneous calls."""
-        self._log, self._wave_log, self._budget, self._timing, self._suspend = log, wave_log, budget, timing, suspend
-        self._in_flight = in_flight
+        self._log, self._wave_log, self._budget, self._timing = log, WaveLog(log), budget, timing
+        self._suspend, self._in_flight = suspend, in_flight
         self._lanes: dict[str, Lane] = {}  # by player
         self._lock = threading.Lock()
         self._waves_without_reply = 0
 
-    def add(self, player: str, lane: Lane) -> None:
-        self._lanes[player] = lane
+    def add(
+        self, player: str, settings: ModelSettings, provider: Provider, estimator: CostEstimator, live: Asks
+    ) -> Asks:
+        """Add a player, and return its stage. `live` answers its calls outside games."""
+        self._lanes[player] = Lane(build_account(settings), provider, settings, estimator)
+        return BatchOrLive(self, live)
 
     def check(self) -> None:
         """Raise AccountFault for a server without a batch API."""
@@ -430,6 +434,17 @@ class Waves:
     def _raise_if_stopped(self) -> None:
         if self._timing.stopped():
             raise Interrupted("stopped by Ctrl-C")
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOrLive:
+    """A stage that batches the games' requests but sends preflight requests immediately."""
+
+    waves: Waves
+    live: Asks
+
+    def ask(self, attempt: Attempt) -> Reply:
+        return self.waves.wait(attempt) if attempt.place.is_in_game else self.live.ask(attempt)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,1 @@
+"""Batches with providers: players with `wait: batch` cost half."""
