@@ -79,6 +79,11 @@ def test_example_is_as_short_as_stated() -> None:
     assert sum(lines.values()) <= 170
 
 
+def test_prompt_of_the_example_uses_all_facts(shell: Shell) -> None:
+    said = shell("prompts", "lint", "plain", "--game", "kuhn")
+    assert (said.code, "facts that no template uses" in said.out) == (0, False)
+
+
 def test_forfeit_works_as_in_the_guide(shell: Shell) -> None:
     (block,) = re.findall(r"```text\n(    def forfeit.*?)```", WRITING, re.DOTALL)
     game, bot = Path("games/kuhn/game.py"), Path("bots/manual/kuhn/coin.py")

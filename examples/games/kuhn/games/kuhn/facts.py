@@ -21,7 +21,6 @@ class KuhnFacts(Facts):
         return {
             "rules": RULES,
             "seat": position.seat,
-            "node": position.node,
             "card": next(event.card for event in position.log if isinstance(event, CardEvent)),
             "history": [f"Seat {event.seat}: {event.act}." for event in acts],
             "legal": list(ACTS),
