@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, Protocol, cast
 
 from dubito.errors import IllegalOutput, UsageError, one_line
-from dubito.game.events import ANNOUNCED, GameEvent
+from dubito.game.events import ANNOUNCED, GameEvent, event_to_json
 from dubito.game.legal import View as View
 from dubito.game.legal import read_legal
 from dubito.game.seating import Player as Player
@@ -248,14 +248,14 @@ class Results:
     game_counts: tuple[str, ...] = ("turns",)  # the first one is the number of turns
     seat_counts: tuple[str, ...] = ()
     buckets: tuple[str, ...] = ("wins", "losses")  # a seat's possible results, in the plural
-    endings: tuple[str, ...] = ("won", "lost")  # the same results for one seat, in words
+    endings: tuple[str, ...] = ("won", "lost")  # the same results for one seat, such as "won one chip"
     # index in `buckets`, from a mark and whether the game was capped
     bucket: Callable[[int, bool], int] = lambda mark, capped: 1 - mark
     measures: tuple[Measure, ...] = (Measure("wins", "won", "Wins", (1, 0)),)  # the first one ranks
     # The measures shown for pairs, seats and bounds. The last one is also used for neighbours.
     headline: tuple[str, ...] = ()  # if empty, the first measure
-    # chance level of each known measure, by number of seats
-    equal_share: Callable[[int], Mapping[str, float]] = lambda seats: {"wins": 1 / seats}
+    # From the number of seats: the chance level of each known measure. None if seats share the first one equally.
+    equal_share: Callable[[int], Mapping[str, float]] | None = None
     scoreboard: tuple[str, ...] = ()  # the buckets whose counts are shown before the number of games in the ranking
     averaged: tuple[str, ...] = ()  # seat counts that are reported as means
     habits: tuple[Habit, ...] = ()
@@ -281,6 +281,10 @@ class Results:
     def __post_init__(self) -> None:
         if not self.headline:
             object.__setattr__(self, "headline", tuple(measure.key for measure in self.measures[:1]))
+
+    def chance_level(self, seats: int) -> Mapping[str, float]:
+        """Return what each seat would score if all were equal, for each measure whose value is known."""
+        return self.equal_share(seats) if self.equal_share else {self.measures[0].key: 1 / seats}
 
     def describe_ending(self, mark: int, capped: bool) -> str:
         return self.ended(mark, capped) if self.ended else self.endings[self.bucket(mark, capped)]
@@ -451,9 +455,12 @@ class BaseGame(Generic[R, S, E, Out]):
     def deal(self, rules: R, seats: int, chance: Random) -> S:
         """Deal a game. `chance` is the only source of randomness."""
 
-    @abstractmethod
     def deal_to_json(self, state: S) -> dict[str, object]:
-        """Return what was dealt, before the first move. Equal deals return equal JSON."""
+        """Return what was dealt, before the first move. Equal deals return equal JSON.
+
+        By default, these are the events of the deal.
+        """
+        return {"deal": [*map(event_to_json, state.start)]}
 
     def output_to_json(self, output: Out) -> object:
         """Return a move as JSON-compatible values."""

@@ -1,6 +1,7 @@
 """What a game reports about its moves, and a bot about its answers."""
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Final
 
 NOBODY: Final = -1  # `GameEvent.only` of a truth that no seat sees
@@ -30,6 +31,13 @@ class AnswerEvent(GameEvent):
     node: str
     answer: Any
     only: int | None = None
+
+
+def event_to_json(event: GameEvent) -> dict[str, Any]:
+    """Return the name and the fields of an event as JSON values."""
+    fields = asdict(event)  # type: ignore[call-overload]
+    content: dict[str, Any] = json.loads(json.dumps({"event": type(event).__name__, **fields}))
+    return content
 
 
 class Listener:

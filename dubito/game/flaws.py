@@ -12,7 +12,7 @@ from dubito.errors import find_similar, join_names, one_line
 from dubito.game import Answer, Ending, Game, LineupKind, Node, Player, Results, Text
 from dubito.game.log import Position
 
-_REQUIRED: Final = ("name", "summary", "seats", "fallback", "nodes", "results", "deal", "deal_to_json")
+_REQUIRED: Final = ("name", "summary", "seats", "fallback", "nodes", "results", "deal")
 
 
 def find_unknown_parts(part: type, base: type) -> Iterator[str]:

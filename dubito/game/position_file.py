@@ -5,7 +5,6 @@ A file can contain `hidden`, what the seat cannot see, which is ignored here.
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from functools import cache
 from typing import Annotated, Final
 
@@ -14,7 +13,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from dubito.errors import UsageError, one_line
 from dubito.files import CheckedModel, describe_fault
 from dubito.game import Game
-from dubito.game.events import AnswerEvent, GameEvent
+from dubito.game.events import AnswerEvent, GameEvent, event_to_json
 from dubito.game.log import Position, SeatLog
 from dubito.game.record import format_lines, refuse_other_format
 
@@ -33,9 +32,8 @@ class _File(CheckedModel):
 
 def dump_position(game: Game, position: Position) -> str:
     """Return a position as the text of a file."""
-    events = [{"event": type(event).__name__, **asdict(event)} for event in position.log]  # type: ignore[call-overload]
     content = {"format": _format(game), "rules": position.rules.model_dump(), "seat": position.seat}
-    return format_lines({**content, "node": position.node, "log": events}, ["log"])
+    return format_lines({**content, "node": position.node, "log": [*map(event_to_json, position.log)]}, ["log"])
 
 
 def load_position(game: Game, text: str) -> Position:

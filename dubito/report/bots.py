@@ -402,7 +402,7 @@ def _seats(source: Run, scanned: Scan, player: int, key: str) -> list[Block]:
     results = source.game.results
     sizes = [(size, seat) for size in table_sizes(source.tally) for seat in range(size)]
     seats = [(size, seat, games) for size, seat in sizes if (games := scanned.seats(player, size, seat))]
-    chances = [results.equal_share(size).get(results.headline[0]) for size, _, _ in seats]
+    chances = [results.chance_level(size).get(results.headline[0]) for size, _, _ in seats]
     columns = [
         Column("size", "table size", "count", [size for size, _, _ in seats]),
         Column("seat", "seat", "count", [seat for _, seat, _ in seats]),

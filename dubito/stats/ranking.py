@@ -259,7 +259,7 @@ def _chance_level(tally: Tally, results: Results) -> dict[str, float]:
     """Return the chance level over all games, which is the same for all contenders."""
     share: dict[str, float] = {}
     for size in table_sizes(tally):
-        for key, value in results.equal_share(size).items():
+        for key, value in results.chance_level(size).items():
             share[key] = share.get(key, 0.0) + value * tally.tables["sizes"][size,][0] / tally.games
     return share
 
@@ -477,7 +477,7 @@ def _ranking_row(tally: Tally, player: int, names: Sequence[str], results: Resul
     share: dict[str, float] = {}
     for size in table_sizes(tally):
         seats = seat_sums(tally, results, player, size)["games"]
-        for key, value in results.equal_share(size).items():
+        for key, value in results.chance_level(size).items():
             share[key] = share.get(key, 0.0) + (value * seats / games if games else 0.0)
     by_next, by_prev = (_deviation_by_neighbour(tally, results, player, side, len(names)) for side in (1, 0))
     bounds = player_bounds(tally, results, player, games, measured[::3])
@@ -515,6 +515,6 @@ def by_table_size(tally: Tally, names: Sequence[str], results: Results) -> list[
             for measure in results.measures if games else ():
                 share = sum_measure(tally, results, measure, player, size) / (measure.scale * games)
                 rates[measure.key] = Rate(share).on_span(measure.span).value
-            at_size.append(SizeRow(name, size, games, rates, dict(results.equal_share(size))))
+            at_size.append(SizeRow(name, size, games, rates, dict(results.chance_level(size))))
         rows += sorted(at_size, key=lambda row: (not row.games, -(row.rates[first] or 0.0), row.name))
     return rows

@@ -195,7 +195,7 @@ def test_the_first_out_wins_a_duel() -> None:
 
 def test_a_duel_in_numbers() -> None:
     """R30, R31: the results of two equal players, and the place of the loser."""
-    share = RESULTS.equal_share(2)
+    share = RESULTS.chance_level(2)
     assert (share["score"], share["hard_wins"], share["soft_wins"], share["losses"]) == (0.5, 0.5, 0, 0.5)
     assert RESULTS.standing is not None
     assert [RESULTS.standing(place, 2, False) for place in (1, 0)] == [2, 0]

@@ -181,7 +181,7 @@ def test_deviation_uses_the_true_values() -> None:
 
 @pytest.mark.parametrize("n", range(3, 9))
 def test_chance_levels_add_up_to_the_tables_total(n: int) -> None:
-    share = RESULTS.equal_share(n)
+    share = RESULTS.chance_level(n)
     game = State(Rules(), [Hand([1])] * n)
     assert game.n_players == n
     assert share["hard_wins"] * n == pytest.approx(1)

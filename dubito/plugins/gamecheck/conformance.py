@@ -349,11 +349,13 @@ def _check_results(subject: Subject) -> Iterator[Flaw]:
             for measure, value in zip(results.measures, measured, strict=True):
                 shares[measure.key, seats].append(value / measure.scale)
     yield from _check_result_order(subject)
-    if unknown := sorted({*results.equal_share(subject.game.seats[0])} - {measure.key for measure in results.measures}):
+    if unknown := sorted(
+        {*results.chance_level(subject.game.seats[0])} - {measure.key for measure in results.measures}
+    ):
         yield Flaw(subject.main, f"results: equal_share names {', '.join(unknown)}, which is not a measure")
     for (key, seats), values in shares.items():
         least, most = results.measure(key).span or (0.0, 1.0)
-        level, average = results.equal_share(seats).get(key), least + mean(values) * (most - least)
+        level, average = results.chance_level(seats).get(key), least + mean(values) * (most - least)
         if level is not None and abs(average - level) > _MAX_CHANCE_GAP * (most - least):
             what = f"{key} is {average:.2f} on average at {seats} seats, but equal_share is {level:.2f}"
             cause = "is bucket or the order of buckets inverted?"

@@ -134,7 +134,7 @@ def _worst_neighbours(games: Sequence[RatedGame]) -> set[_Neighbour]:
 def exploiter_gains(tally: Tally, experiment: Experiment, results: Results) -> list[ExploiterGain]:
     """Return each exploiter's gain, in the book's order."""
     contenders, key = list_contenders(experiment), results.measures[0].key
-    sizes = [(values[0], results.equal_share(size)[key]) for (size,), values in tally.rows("sizes")]
+    sizes = [(values[0], results.chance_level(size)[key]) for (size,), values in tally.rows("sizes")]
     share = sum(games * one for games, one in sizes) / sum(games for games, _ in sizes)
     rows = {row.contender.name: row for row in contender_ranking(tally, contenders, results)}
     ordered = [rows[contender.name] for contender in contenders]

@@ -85,7 +85,7 @@ def test_a_game_is_a_win_a_loss_or_unfinished() -> None:
     forfeited.forfeit(3)
     assert [buckets(game) for game in (won, forfeited)] == [["wins"] + ["losses"] * 3, ["unfinished"] * 4]
     assert GAME.results.measures[0].values == (1, 0, 0)
-    assert GAME.results.equal_share(4) == {"wins": 0.25}
+    assert GAME.results.chance_level(4) == {"wins": 0.25}
 
 
 def buckets(game: State) -> list[str]:

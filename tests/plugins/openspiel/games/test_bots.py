@@ -106,7 +106,7 @@ def test_three_at_kuhn_poker_have_an_equal_share(tmp_path: Path) -> None:
     run = play_in(tmp_path, "openspiel:kuhn_poker(players=3)", {"games": 300, "bots": ["UniformRandom", "FirstLegal"]})
     game = find_game("openspiel:kuhn_poker(players=3)", REPO)
     assert game.results.measures[0].span == (-2.0, 4.0)
-    assert game.results.equal_share(3) == {"return": 0.0}
+    assert game.results.chance_level(3) == {"return": 0.0}
     assert not game.has_neighbours
     assert not game.is_duel
     sums = [run.tally.tables["clusters"][player,][2] for player in range(2)]

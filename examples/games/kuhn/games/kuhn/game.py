@@ -77,9 +77,8 @@ class KuhnState:
 
     def ending(self) -> Ending:
         """Return the results. A seat's mark is the chips that it won or lost, plus 2."""
-        last = self.acts[-2:]
-        winner = self.seat if last == ["bet", "pass"] else int(self.dealt[1] > self.dealt[0])
-        chips = 2 if last == ["bet", "bet"] else 1
+        winner = self.seat if self.acts[-2:] == ["bet", "pass"] else int(self.dealt[1] > self.dealt[0])
+        chips = 2 if self.acts[-2:] == ["bet", "bet"] else 1
         marks = [2 + chips if seat == winner else 2 - chips for seat in (0, 1)]
         return Ending(False, (len(self.acts),), marks, [(self.acts[seat::2].count("bet"),) for seat in (0, 1)])
 
@@ -103,19 +102,15 @@ class KuhnGame(Game[NoRules, KuhnState, GameEvent]):
     nodes = (Node("act", "act", Choice(ACTS)),)
     results = Results(
         buckets=("won_two", "won_one", "lost_one", "lost_two"),
-        endings=("won two", "won one", "lost one", "lost two"),
+        endings=("won two chips", "won one chip", "lost one chip", "lost two chips"),
         bucket=lambda mark, capped: {4: 0, 3: 1, 1: 2, 0: 3}[mark],
         measures=(Measure("chips", "chips", "Chips", (4, 3, 1, 0), scale=4),),
-        equal_share=lambda seats: {"chips": 0.5},
         seat_counts=("bets",),
         meaning="Chips are 100 % for winning two, 75 % for winning one, 25 % and 0 % for losing as many.",
     )
 
     def deal(self, rules: NoRules, seats: int, chance: Random) -> KuhnState:
         return KuhnState(chance.sample(range(3), seats))
-
-    def deal_to_json(self, state: KuhnState) -> dict[str, Any]:
-        return {"cards": list(state.dealt)}
 
     @property
     def words(self) -> "KuhnWords":

@@ -169,7 +169,6 @@ class TricksGame(Game[TricksRules, TricksState, GameEvent]):
         endings=("win", "shared win", "loss"),
         bucket=lambda mark, capped: 2 - mark,
         measures=(Measure("won", "won", "Wins", (2, 1, 0), scale=2),),
-        equal_share=lambda seats: {"won": 1 / 3},
         seat_counts=("tricks",),
         averaged=("tricks",),
         meaning="A shared win is worth half a win.",
@@ -180,9 +179,6 @@ class TricksGame(Game[TricksRules, TricksState, GameEvent]):
 
     def deal(self, rules: TricksRules, seats: int, chance: Random) -> TricksState:
         return TricksState(rules.trump, chance.sample(CARDS, len(CARDS)))
-
-    def deal_to_json(self, state: TricksState) -> dict[str, Any]:
-        return {"trump": state.trump, "hands": [[*hand] for hand in state.hands]}
 
     @property
     def words(self) -> "TricksWords":
