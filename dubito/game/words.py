@@ -22,7 +22,7 @@ else:
     R = TypeVar("R")
 
 _LEGAL: Final = "legal:"
-_VERDICTS: Final = {"won": "You win!", "lost": "You lost."}
+_VERDICTS: Final = {"won": "You win!", "win": "You win!", "lost": "You lost.", "loss": "You lost."}
 HAND: Final = "Your hand: "
 
 
@@ -369,7 +369,8 @@ class Words(Generic[S, R]):
         """Return the result of a finished game as a sentence addressed to the person at the seat."""
         ending = state.ending()
         how = self.game.results.describe_ending(ending.marks[seat], ending.capped)
-        return _VERDICTS.get(how, f"Your result: {how}.")
+        is_verb = how.startswith(("won ", "lost "))
+        return _VERDICTS.get(how, f"You {how}." if is_verb else f"Your result: {how}.")
 
     def explain_verdict(self, state: S, seat: int) -> str:
         """Return a sentence that explains the verdict, or an empty string to show the end of the log."""

@@ -158,8 +158,9 @@ def _describe_result(
     others = [name for seat, name in enumerate(names) if seat != me]
     how = results.endings[results.bucket(ending.marks[me], ending.capped)]
     if won_by_seat[me]:
-        by = "" if how in _JUST_WON else f" ({how})"
-        return f"you won{by} against {join_names(others)}"
+        won = how if how.startswith("won ") else "won" if how in _JUST_WON else f"won ({how})"
+        return f"you {won} against {join_names(others)}"
     if won_by_seat[me] is None:
         return f"{how}, with {join_names(others)}"
-    return f"you lost to {join_names([name for seat, name in enumerate(names) if won_by_seat[seat]])}"
+    lost = how if how.startswith("lost ") else "lost"
+    return f"you {lost} to {join_names([name for seat, name in enumerate(names) if won_by_seat[seat]])}"

@@ -6,11 +6,13 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from dubito.game import Ending, Game
+from dubito.game.find import find_game
 from dubito.game.record import FORMAT
 from dubito.games.bs.game import RESULTS as BS
 from dubito.games.dubito.engine import RESULTS as DUBITO
@@ -52,6 +54,26 @@ def test_single_kind_of_win_is_called_a_win() -> None:
     ending = _ending(0, 1, 0)
     assert module._find_winners(BS, ending) == [False, True, False]
     assert module._describe_result(BS, ending, [False, True, False], ["A", "You", "B"], 1) == "you won against A and B"
+
+
+@pytest.mark.parametrize(
+    ("acts", "verdict", "summary"),
+    [
+        ("pass pass", "You won one chip.", "you won one chip against A"),
+        ("bet bet", "You won two chips.", "you won two chips against A"),
+        ("bet pass", "You lost one chip.", "you lost one chip to A"),
+    ],
+)
+def test_ending_with_a_verb_is_part_of_the_sentence(home: Path, acts: str, verdict: str, summary: str) -> None:
+    """The person at seat 1 holds the king."""
+    write_kuhn(home)
+    game = find_game("kuhn", home)
+    state = type(game.deal(game.rules(), 2, Random(0)))((0, 2))
+    for act in acts.split():
+        state.apply(act)
+    ending, results = state.ending(), game.results
+    assert game.words.verdict(state, 1) == verdict
+    assert module._describe_result(results, ending, module._find_winners(results, ending), ["A", "You"], 1) == summary
 
 
 def test_person_sees_results_against_each_bot(server: WebServer, browser: Browser) -> None:
@@ -101,7 +123,10 @@ def test_summary_is_cached_until_the_file_changes(
 
 def test_failing_game_hides_no_other(home: Path) -> None:
     write_kuhn(home)
-    exchange(home / "games" / "kuhn" / "game.py", ('{"cards": list(state.dealt)}', 'state["no such pot"]'))
+    exchange(
+        home / "games" / "kuhn" / "game.py",
+        ("KuhnState(chance.sample(range(3), seats))", 'KuhnState((0, 1))["no such pot"]'),
+    )
     record = {"format": FORMAT, "game": "kuhn", "players": ["Coin"] * 2, "rules": {}, "seed": 1, "deal": 0}
     record |= {"dealt": {}, "outputs": [], "story": []}
     (home / "saved").mkdir()
