@@ -96,6 +96,8 @@ def run(
     if new := result is None:
         if reach := _describe_reach(planned, folder, calls):
             note(reach)
+        if (table := _propose_table(planned, folder)) is not None:
+            note(table)
         if warning := check_cache(planned, calls):
             note(warning)
         with open_executor(checked, note) as pool:
@@ -118,6 +120,15 @@ def _describe_reach(run: ResolvedRun, folder: Path, calls: CallOptions) -> str |
     if not any(is_paid(model.settings, calls) for _, model in run.models):
         return None
     return describe_reach(estimate(run, calls, deals=0), run.experiment, calls.caps)
+
+
+def _propose_table(run: ResolvedRun, folder: Path) -> str | None:
+    """Return a note if the table of a new run with models has no scale."""
+    if not run.models or (folder / "run.db").exists():
+        return None
+    from dubito.experiment.chance import propose_table  # imported late, since most runs have no models
+
+    return propose_table(run)
 
 
 def plan_run(

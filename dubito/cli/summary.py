@@ -13,6 +13,7 @@ from dubito.cli import output
 from dubito.cli.output import note, say, table
 from dubito.commands import build_command, repeat_command
 from dubito.errors import BotError, GameError, RunStopped, UsageError, describe_signal, one_line
+from dubito.experiment.chance import find_chance
 from dubito.experiment.experiment import describe_claims, describe_fake_models, list_claims, player_labels
 from dubito.experiment.lies import count_lies_in_folder
 from dubito.experiment.run import RunResult
@@ -93,10 +94,19 @@ def print_end(run: RunResult) -> None:
     title += f"; the best {_MAX_SUMMARY_ROWS} of {len(rows)}" if len(rows) > _MAX_SUMMARY_ROWS else ""
     counted = "deals" if relation.paired else "games"
     table(title, ["player", kind_title(kinds.values()), "rank", counted, f"{rated} [95 % CI]"], cells)
+    _print_chance(run)
     if run.models:
         say(_describe_model_use(run))
     if claims := describe_claims(kinds):
         say(fill(claims, 79, break_on_hyphens=False))
+
+
+def _print_chance(run: RunResult) -> None:
+    """Print where chance stands, for models to be compared with."""
+    first = run.game.results.measures[0]
+    if line := find_chance(run.run, run.tally.games // run.experiment.games_per_deal):
+        level = cell_text(line.rates[first.key], column_kind(first))
+        say(f"chance: {line.bot}, which decides at random, has {level} in the same seats")
 
 
 def _describe_model_use(run: RunResult) -> str:
@@ -164,6 +174,7 @@ def print_tables(run: RunResult, sizes: bool) -> None:
     else:
         say(verdict)
         show(replace(ranking_table(rows, relation, results, twice=twice), title=title), *compared, notes=False)
+    _print_chance(run)
     if run.game.has_neighbours:
         show(_neighbours_table(rows, results.rate))
     if run.game.is_duel:

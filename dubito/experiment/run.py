@@ -68,8 +68,7 @@ class RunResult:
     """The result of a run, whether finished or not."""
 
     folder: Path
-    experiment: Experiment
-    game: Game
+    run: ResolvedRun
     tally: Tally
     results_digest: str
     models: Mapping[str, PlayerLog]  # by player
@@ -80,6 +79,14 @@ class RunResult:
     bot_notes: Mapping[str, str] = field(default_factory=dict)  # notices from bots, by player
     stop_signal: int = signal.SIGINT  # the signal that interrupted it
     oldest_reply_time: float | None = None  # when the oldest used reply of the cache was stored, as `time.time`
+
+    @property
+    def experiment(self) -> Experiment:
+        return self.run.experiment
+
+    @property
+    def game(self) -> Game:
+        return self.run.game
 
     @property
     def contenders(self) -> list[Contender]:
@@ -290,8 +297,7 @@ def load_progress(db: RunDb, run: ResolvedRun, folder: Path) -> RunResult:
     experiment = run.experiment
     return RunResult(
         folder=folder,
-        experiment=experiment,
-        game=run.game,
+        run=run,
         tally=load_tally(db, run.game.results),
         results_digest=db.results_digest(),
         models=_read_models(db, [spec.name for spec, _ in run.models]),

@@ -38,6 +38,7 @@ from dubito.store.secret import read_secret
 from dubito.store.spend import PlayerLog, Spend
 
 if TYPE_CHECKING:
+    from dubito.experiment.chance import ChanceLine
     from dubito.experiment.models import Models
     from dubito.experiment.play import ChunkPlayer
     from dubito.llm.prompts import Prompt
@@ -288,6 +289,16 @@ class Run:
     def resolved(self) -> ResolvedRun:
         """The run with the bots of this installation. Raises UsageError if one is missing."""
         return ResolvedRun.load(self.experiment, self.registry)
+
+    @cached_property
+    def chance(self) -> "ChanceLine | None":
+        """Where chance stands in a run with models or programs, or None if bots have changed or cannot be found."""
+        from dubito.experiment.chance import find_chance  # imported late, since listing runs does not need it
+
+        try:
+            return None if self.changed else find_chance(self.resolved, self.deals)
+        except UsageError:
+            return None
 
     @cached_property
     def player(self) -> "ChunkPlayer":

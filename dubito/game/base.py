@@ -386,6 +386,7 @@ class BaseGame(Generic[R, S, E, Out]):
     lineup: LineupKind = "uniform"  # how bots are drawn for a deal: with or without replacement, or every ordered pair
     base: type[Player] = Player
     fallback: str  # the bot that moves for a failed bot; deliberately the weakest
+    chance_bot: str = ""  # the hand-written bot that decides at random, if any; models are compared with it
     nodes: tuple[Node, ...]
     results: Results
     family: str = ""  # name of the family it belongs to, if any

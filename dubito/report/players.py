@@ -72,18 +72,33 @@ class RunPlayers:
         opponents = [row for row in self.opponents if row.rates[first.key].value is not None]
         rows = [self._score_row(row) for row in compared[:_MAX_CHARTED]]
         rows += [self._score_row(row, is_opponent=True) for row in opponents[:_MAX_CHARTED]]
-        chances = {row.equal_share.get(first.key) for row in compared}
-        chance = chances.pop() if len(chances) == 1 else None
+        chance, note = self._chance_line(compared)
         shown = [end for row in rows for end in (row.rate.low, row.rate.high)] + [0.0 if chance is None else chance]
         return ScoreChart(
             f"{first.name}, with 95 % confidence interval",
-            "" if chance is None else f"dashed line: chance level, {cell_text(chance, column_kind(first))}",
+            note,
             rows,
             column_kind(first),
             (min(shown), max(shown)) if first.span else (0.0, 1.0),
             chance,
             len(compared) + len(opponents) - len(rows),
         )
+
+    def _chance_line(self, compared: Sequence[ContenderRow | RankingRow]) -> tuple[float | None, str]:
+        """Return where chance stands, and what it is: the game's random player if it was measured, or equal players."""
+        source, first = self.source, self.source.game.results.measures[0]
+        kind = column_kind(first)
+        for row in compared:
+            if source.planned.players[source.names.index(_player_name(row))].bot == source.game.chance_bot:
+                return row.rates[first.key].value, f"dashed line: {_player_name(row)}, which decides at random"
+        if line := source.chance:
+            level = cell_text(line.rates[first.key], kind)
+            return line.level(
+                first.key
+            ), f"dashed line: {line.bot}, which decides at random, in the same seats: {level}"
+        chances = {row.equal_share.get(first.key) for row in compared}
+        chance = chances.pop() if len(chances) == 1 else None
+        return chance, "" if chance is None else f"dashed line: chance level, {cell_text(chance, kind)}"
 
     def _score_row(self, row: ContenderRow | RankingRow, is_opponent: bool = False) -> ScoreChartRow:
         source, name = self.source, _player_name(row)

@@ -34,6 +34,7 @@ class DubitoGame(Game["DubitoRules", State, Event, TurnOutput]):
     base = PlayerAI
     base_path = "bots.base.BotBase"
     fallback = "RandomBoi"
+    chance_bot = "RandomBoi"
     nodes = tuple(Node(name, method, Bool(), STATED if name == "C" else None) for name, method in NODES.items())
     events = EVENTS
     results = RESULTS

@@ -27,6 +27,7 @@ class OpenSpielGame(Game["NoRules", State, GameEvent]):
     family = NAME
     base = OpenSpielBot
     fallback = "UniformRandom"
+    chance_bot = "UniformRandom"
     events = EVENTS
     demo = {"games": 60, "bots": ["UniformRandom", "FirstLegal"], "contenders": house_contenders("random", "random")}
 
