@@ -22,7 +22,6 @@ _TRIAL_DEALS: Final = 80  # at a table before a run; the slowest bots need secon
 _FLOOR: Final = 0.05  # with a lower chance level, hardly any player is worse than chance
 _SCALE: Final = (0.2, 0.45)  # chance levels from which a player can differ in both directions
 _MAX_UNFINISHED: Final = 0.5  # share of games
-_CAP: Final = "max_turns"  # the rule that limits a game's turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,9 @@ def propose_table(run: ResolvedRun) -> str | None:
     line = measure_chance(run, range(_TRIAL_DEALS))
     if line is None or (line.level(first.key) >= _FLOOR and line.unfinished <= _MAX_UNFINISHED):
         return None
-    unfinished = f", and {100 * line.unfinished:.0f} % of its games end unfinished" if line.unfinished > _MAX_UNFINISHED else ""
+    unfinished = (
+        f", and {100 * line.unfinished:.0f} % of its games end unfinished" if line.unfinished > _MAX_UNFINISHED else ""
+    )
     why = (
         f"note: {line.bot}, which decides at random, has a {first.name} of {100 * line.level(first.key):.1f} % at this "
         f"table{unfinished}. A weak model cannot be told from chance here"
@@ -106,9 +107,9 @@ def propose_table(run: ResolvedRun) -> str | None:
 
 def _list_tables(run: ResolvedRun) -> Iterator[tuple[list[str], Experiment, Sequence[ResolvedPlayer]]]:
     """Yield other tables with the flags that set them, starting with the fewest changes."""
-    experiment, usual_cap = run.experiment, run.game.rules().model_dump().get(_CAP)
-    capped = experiment.rules
-    uncapped = {**capped, _CAP: max(capped[_CAP], usual_cap)} if usual_cap else capped
+    experiment, capped, limit = run.experiment, run.experiment.rules, run.game.turn_limit
+    usual = run.game.rules().model_dump()
+    uncapped = {**capped, limit: max(capped[limit], usual[limit])} if limit else capped
     smallest = (run.game.seat_range(run.rules)[0],)
     own = [player for player in run.players if player.spec in experiment.bots]
     weakest = _rank_opponents(replace(run, experiment=replace(experiment, table_sizes=smallest, rules=uncapped)))
@@ -117,7 +118,7 @@ def _list_tables(run: ResolvedRun) -> Iterator[tuple[list[str], Experiment, Sequ
     for size, opponents, rules in product(sizes, groups, [capped, *([uncapped] if uncapped != capped else [])]):
         flags = ["--bots", ",".join(player.name for player in opponents)] if opponents is not own else []
         flags += ["--table-sizes", ",".join(map(str, size))] if size != experiment.table_sizes else []
-        flags += ["--max-turns", str(rules[_CAP])] if rules is not capped else []
+        flags += [f"--{limit.replace('_', '-')}", str(rules[limit])] if rules is not capped else []
         if flags:
             yield flags, replace(experiment, table_sizes=size, rules=rules), opponents
 

@@ -387,6 +387,7 @@ class BaseGame(Generic[R, S, E, Out]):
     base: type[Player] = Player
     fallback: str  # the bot that moves for a failed bot; deliberately the weakest
     chance_bot: str = ""  # the hand-written bot that decides at random, if any; models are compared with it
+    turn_limit: str = ""  # the rule that limits the number of turns, if there is one
     nodes: tuple[Node, ...]
     results: Results
     family: str = ""  # name of the family it belongs to, if any

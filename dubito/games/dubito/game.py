@@ -35,6 +35,7 @@ class DubitoGame(Game["DubitoRules", State, Event, TurnOutput]):
     base_path = "bots.base.BotBase"
     fallback = "RandomBoi"
     chance_bot = "RandomBoi"
+    turn_limit = "max_turns"
     nodes = tuple(Node(name, method, Bool(), STATED if name == "C" else None) for name, method in NODES.items())
     events = EVENTS
     results = RESULTS
