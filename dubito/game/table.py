@@ -65,7 +65,8 @@ class Table(Generic[AnyState]):
         self.errors: list[BotError] = []
         self.fallback_turns = [0] * len(entrants)
         self._fallback, self.forfeits = fallback, forfeits
-        is_read = any(bot.is_model or bot.is_program or bot.reads_log for bot in (entrant.bot for entrant in entrants))
+        bots = [*(entrant.bot for entrant in entrants), *([fallback] if fallback else ())]
+        is_read = any(bot.is_model or bot.is_program or bot.reads_log for bot in bots)
         self.log = Log(state.start) if is_read else None
         self._seatings, rules = [], getattr(state, "rules", None)
         for seat in range(len(entrants)):
@@ -115,7 +116,9 @@ class Table(Generic[AnyState]):
         """
         if seat not in self._substitutes:
             assert self._fallback is not None  # otherwise `record_failure` raised an error
-            self._substitutes[seat] = fallback_for(self._fallback, self._seatings[seat])
+            player = self._substitutes[seat] = fallback_for(self._fallback, self._seatings[seat])
+            if self.log is not None:
+                player.report_answers(AnswerNotes(self.log, seat))
         return self._substitutes[seat]
 
     def record_failure(self, seat: int, turn: int, reason: str) -> None:

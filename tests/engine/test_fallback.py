@@ -7,6 +7,7 @@ import pytest
 from bots.manual.random_boi import RandomBoi
 from dubito.errors import BotError
 from dubito.game import Seating, make_player
+from dubito.game.events import AnswerEvent
 from dubito.game.streams import DealStreams, SeatStreams
 from dubito.game.table import Entrant, Table, play_game, step
 from dubito.games.dubito.bot import PlayerAI
@@ -136,6 +137,19 @@ def test_r13_the_table_observes_a_fallback_turn_too() -> None:
     assert len(events) == 1
     assert script(at, 1).heard[1:] == events
     assert output.cards == at.state.board
+
+
+def test_r13_the_log_contains_the_answers_of_a_fallback_turn() -> None:
+    """A fallback that reads the log finds its answers there, and so does whoever reads the game later."""
+
+    class Reading(RandomBoi):
+        reads_log = True
+
+    at = table(position("A2/34/56"), failing("play"), fallback=Reading)
+    assert at.log is not None
+    step(at)
+    assert [event.node for event in at.log.of(0) if isinstance(event, AnswerEvent)] == ["A", "B"]
+    assert not [event for event in at.log.of(1) if isinstance(event, AnswerEvent)]
 
 
 def test_r13_a_failed_turn_before_the_fallback_changes_nothing() -> None:
