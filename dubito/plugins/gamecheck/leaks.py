@@ -8,6 +8,9 @@ elsewhere (see `_Secrets`).
 - The worlds differ in a move of another seat. The move may be public, unless the game announces other moves with events
 but not this one.
 
+If the worlds differ in a move of the seat itself, its events must tell. Otherwise its hand, view and legal moves must
+be identical.
+
 A game's own worlds (`world_pairs` in its `workshop` module) are also checked. Callers receive each turn of the seat in
 both worlds, for example to compare prompts.
 """
@@ -85,7 +88,8 @@ def check_leaks(subject: Subject, compared: Compared = lambda one, other, sure: 
     worlds = [(deal, seats, world) for deal, seats in subject.deals for world in find_variants(subject, deal, seats)]
     secrets, later = _Secrets(subject), list[_Finding]()
     for deal, seats, variant in worlds:
-        for finding in _Pair(subject, deal, seats, variant, secrets).compare(compared):
+        pair = _Pair(subject, deal, seats, variant, secrets)
+        for finding in pair.compare_own() if variant.is_own else pair.compare(compared):
             if isinstance(finding, Flaw):
                 if finding.sure or pairs is None:
                     yield finding
@@ -190,9 +194,7 @@ class _Pair:
             if one.state.seat == seat and place > move:
                 if one.held_cards(seat) != other.held_cards(seat):
                     if self.subject.game.has_facts and not self.suspect:
-                        what = f"seat {seat} holds different cards in two games with the same log"
-                        sentence = f"{what}; report the cards that it gets and loses with events that it sees"
-                        yield self._finding(self.subject.main, "cards", sentence)
+                        yield self._unreported_cards()
                     return  # the seat got different cards, so it has seen them
                 yield from self._look(compared)
                 if self.is_found or self.suspect:
@@ -202,6 +204,39 @@ class _Pair:
             if self.by_words:
                 yield from self.by_words
                 return
+
+    def compare_own(self) -> Iterator[_Finding]:
+        """Play both worlds until the seat observes which move it made, and yield what depends on the move before."""
+        one, other, seat, move = self.one, self.other, self.variant.seat, self.variant.move
+        for place, output in enumerate(self.subject.outputs[self.deal]):
+            if one.state.seat == seat and place > move:
+                if one.held_cards(seat) != other.held_cards(seat):
+                    yield self._unreported_cards()
+                    return
+                if change := self._view_difference():
+                    what = f"seat {seat} sees different views in two games with the same log: {change}"
+                    sentence = f"{what}; report its move with an event that it sees"
+                    yield self._finding(self.subject.main, "view", sentence)
+                    return
+            events = apply_in_both(one, other, output, self.variant.instead if place == move else None)
+            if events is None or one.state.seat != other.state.seat or one.state.over or other.state.over:
+                return
+            if difference(one.observe(events[0]), other.observe(events[1])):
+                return
+
+    def _unreported_cards(self) -> _Finding:
+        what = f"seat {self.variant.seat} holds different cards in two games with the same log"
+        sentence = f"{what}; report the cards that it gets and loses with events that it sees"
+        return self._finding(self.subject.main, "cards", sentence)
+
+    def _view_difference(self) -> str:
+        one, other = self.one, self.other
+        views = one.state.view(), other.state.view()
+        return (
+            difference(to_plain(views[0]), to_plain(views[1]))
+            or difference(one.legal(), other.legal(), "legal()")
+            or difference(call_methods(views[0], one.seats), call_methods(views[1], one.seats))
+        )
 
     def _look(self, compared: Compared) -> Iterator[_Finding | Flaw]:
         """Compare what the seat sees at its move."""
@@ -267,7 +302,8 @@ class _Pair:
         return self._finding(file, what, f"{what} shows hidden information to seat {self.variant.seat}: {change}{line}")
 
     def _finding(self, file: str, fact: str, sentence: str) -> _Finding:
-        return _Finding(file, fact, sentence, self.variant.move < 0, None, self.variant, self.deal)
+        sure = self.variant.move < 0 or self.variant.is_own
+        return _Finding(file, fact, sentence, sure, None, self.variant, self.deal)
 
     def _differences_at_move(self) -> Iterator[_Finding]:
         """Yield differences at the seat's move, if all events that it observed were equal except the suspect."""
@@ -276,11 +312,7 @@ class _Pair:
         facts = find_file(subject, subject.game.facts if subject.game.has_facts else None, subject.file("facts.py"))
         views = one.state.view(), other.state.view()
         main = find_file(subject, views[0], subject.main)
-        in_view = (
-            difference(to_plain(views[0]), to_plain(views[1]))
-            or difference(one.legal(), other.legal(), "legal()")
-            or difference(call_methods(views[0], one.seats), call_methods(views[1], one.seats))
-        )
+        in_view = self._view_difference()
         if self.suspect:
             if not in_view:
                 what = f"{_MAY_TELL} {seat} hidden information: {self.suspect.change}"

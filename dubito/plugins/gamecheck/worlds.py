@@ -28,6 +28,7 @@ _MAX_WORLDS: Final = 10  # per deal, of each kind
 _MAX_LATER_DRAWS: Final = 8  # per deal, of draws during the game
 _MAX_LATER_MOVES: Final = 2  # per deal, for each node
 _MAX_ALTERNATIVES: Final = 2  # alternatives to one move
+_MAX_OWN_MOVES: Final = 6  # per deal
 
 
 class _ChangedRandom(Random):
@@ -71,6 +72,7 @@ class Variant(NamedTuple):
     instead: object = None  # the output in the second world
     node: str = ""  # node of the move
     after_deal: bool = False  # whether the draw happens during the game
+    is_own: bool = False  # whether the seat itself makes the move, which it then knows
 
 
 @dataclass
@@ -186,7 +188,10 @@ def find_variants(subject: Subject, deal: int, seats: int) -> Iterator[Variant]:
         for seat in chance.sample(range(seats), min(2, seats)):
             yield Variant(seat, draw, after_deal=True)
     if not subject.game.has_walk and seats > 1:
-        yield from _choose_moves([*_other_moves(subject, deal, seats, chance)])
+        moves = [*_alternative_moves(subject, deal, seats, chance)]
+        yield from _choose_moves([variant for variant in moves if not variant.is_own])
+        if subject.game.has_facts:
+            yield from _spread_out([variant for variant in moves if variant.is_own], _MAX_OWN_MOVES)
 
 
 def _spread_out(values: Sequence[T], n: int) -> list[T]:
@@ -203,10 +208,10 @@ def _choose_moves(variants: Sequence[Variant]) -> Iterator[Variant]:
             yield variant
 
 
-def _other_moves(subject: Subject, deal: int, seats: int, chance: Random) -> Iterator[Variant]:
-    """Yield alternative moves, with the next other seat as the observer.
+def _alternative_moves(subject: Subject, deal: int, seats: int, chance: Random) -> Iterator[Variant]:
+    """Yield alternative moves, with the next other seat as the observer, and with the seat itself.
 
-    The check happens before that seat moves, which could hide the difference.
+    The check happens before the next other seat moves, which could hide the difference.
     """
     waiting = list[tuple[str, int, object]]()  # node, index and alternative output of the seat that moves
     state, outputs = subject.state(deal, seats), subject.outputs[deal, seats]
@@ -216,6 +221,8 @@ def _other_moves(subject: Subject, deal: int, seats: int, chance: Random) -> Ite
             each for each in similar_outputs(subject, view.node, output, state, chance) if is_allowed(view, each)
         ]
         state.apply(copy_output(state, output))
+        if alternatives:
+            yield Variant(mover, move=place, instead=alternatives[0], node=view.node, is_own=True)
         waiting += [(view.node, place, each) for each in alternatives[:_MAX_ALTERNATIVES]]
         if state.seat == mover and not state.over:
             waiting.append((view.node, place, SKIPPED))
