@@ -13,7 +13,7 @@ from dubito.cli import output
 from dubito.cli.output import note, say, table
 from dubito.commands import build_command, repeat_command
 from dubito.errors import BotError, GameError, RunStopped, UsageError, describe_signal, one_line
-from dubito.experiment.chance import find_chance
+from dubito.experiment.chance import ChanceLine, find_chance
 from dubito.experiment.experiment import describe_claims, describe_fake_models, list_claims, player_labels
 from dubito.experiment.lies import count_lies_in_folder
 from dubito.experiment.run import RunResult
@@ -101,10 +101,14 @@ def print_end(run: RunResult) -> None:
         say(fill(claims, 79, break_on_hyphens=False))
 
 
+def _find_chance(run: RunResult) -> ChanceLine | None:
+    return find_chance(run.run, run.tally.games // run.experiment.games_per_deal)
+
+
 def _print_chance(run: RunResult) -> None:
     """Print where chance stands, for models to be compared with."""
     first = run.game.results.measures[0]
-    if line := find_chance(run.run, run.tally.games // run.experiment.games_per_deal):
+    if line := _find_chance(run):
         level = cell_text(line.rates[first.key], column_kind(first))
         say(f"chance: {line.bot}, which decides at random, has {level} in the same seats")
 
@@ -236,7 +240,7 @@ def build_document(run: RunResult, report: Path | None) -> "RunObject":
     stopped = describe_signal(run.stop_signal) if run.interrupted else None
     if run.failure is not None:
         stopped = one_line(str(run.failure), 600)
-    lies = count_lies_in_folder(run.folder) if counted else None
+    lies, chance = count_lies_in_folder(run.folder) if counted else None, _find_chance(run)
     return documents.RunObject(
         folder=folder,
         game=run.game.name,
@@ -254,6 +258,7 @@ def build_document(run: RunResult, report: Path | None) -> "RunObject":
         contenders=documents.contenders(run.tally, run.contenders, results, [folder]) if counted else [],
         pairs=documents.pairs(run.tally, run.contenders, results) if counted else [],
         comparison=documents.comparison(run.tally, run.contenders, results) if counted else None,
+        chance=None if chance is None else documents.part_of(documents.ChanceLevel, chance),
         models=documents.model_uses(run.models, run.experiment.kinds),
         claimed=list_claims(experiment.kinds),
         not_enforced=list_not_enforced(load_manifest(run.folder)),

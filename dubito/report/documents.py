@@ -84,6 +84,15 @@ class PlayerResult(DocumentPart):
     lies: LieResult | None = Field(description="null if the game has no lies or its games cannot be replayed here")
 
 
+class ChanceLevel(DocumentPart):
+    """The results of the game's random player in the contenders' seats, outside the run."""
+
+    bot: str
+    deals: int
+    rates: dict[str, Interval]
+    unfinished: float = Field(description="share of its games that ended at the limit of turns")
+
+
 class ContenderResult(DocumentPart):
     """A contender's results in the contenders' seats."""
 
@@ -202,6 +211,7 @@ class RunObject(Document):
     contenders: list[ContenderResult] = Field(description="best first")
     pairs: list[PairResult]
     comparison: ComparedResult | None = Field(description="null if there are fewer than two contenders")
+    chance: ChanceLevel | None = Field(description="null without models, or if it was not measured")
     models: list[ModelUse]
     claimed: dict[str, list[str]] = Field(description="by player: what a replay cannot prove, such as `dollars`")
     not_enforced: list[str] = Field(description="what programs could do, since this machine cannot prevent it")

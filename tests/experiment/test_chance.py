@@ -1,5 +1,6 @@
 """Where chance stands in a run with models, and the proposal of a table at which it can be seen."""
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -64,6 +65,8 @@ def test_chance_lies_outside_the_run(tmp_path: Path, shell: Shell) -> None:
         assert (run.game_count, run.names) == (12, ["StefaBot", "UsualBot", "house:house-random@plain"])
         assert run.chance is not None
         assert run.chance.deals == 12
+    told = json.loads(shell("run", "r", "--json").out)["chance"]
+    assert (told["bot"], told["deals"], told["rates"].keys() > {"score"}) == ("RandomBoi", 12, True)
     assert shell("report", "r").code == 0
     page = (shell.folder / "r" / "report" / "index.html").read_text()
     assert f"dashed line: RandomBoi, which decides at random, in the same seats: {line}" in page
