@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
+from types import SimpleNamespace
 from typing import Final, NamedTuple, TypeVar
 
 from dubito.errors import IllegalOutput, UsageError
@@ -115,11 +116,13 @@ class SeatWorld:
         return None if self.subject.game.has_walk else to_plain(self.subject.game.legal(self.state.view()))
 
     def position(self) -> Position | None:
-        """Return the position at the seat's move, or None if the game has no facts."""
-        game = self.subject.game
-        if game.has_walk or not game.has_facts:
+        """Return the position at the first question of the seat's move, or None if the game has no facts."""
+        game, state = self.subject.game, self.state
+        if not game.has_facts:
             return None
-        return Position(game.rules(), node_view(self.state).node, self.log.of(self.seat))
+        bot = SimpleNamespace(cards=self.cards(self.seat))
+        node = next(game.walk(bot, state.view())) if game.has_walk else node_view(state).node
+        return Position(game.rules(), node, self.log.of(self.seat))
 
     def public_words(self) -> dict[str, object]:
         """Return the game's texts that everyone sees."""
