@@ -58,7 +58,8 @@ def is_count_unusual(request: Request, reply: Reply) -> bool:
 def is_cut_compared_with(request: Request, reply: Reply, short_request: Request, short_reply: Reply) -> bool:
     """Return whether a prompt was truncated, given the token count of a short piece of its text."""
     size, tokens = prompt_size(request), _most_tokens(reply)
-    short, few = prompt_size(short_request), _most_tokens(short_reply)
+    # Usually, the short prompt was just cached, and these tokens are part of the input.
+    short, few = prompt_size(short_request), short_reply.usage.input if short_reply.usage else 0
     # The server does not count tokens.
     if few < _MIN_COUNT and tokens == few:
         return False
