@@ -123,6 +123,9 @@ class OneServer:
     def slots(self, server: str) -> int:
         return self._in_flight
 
+    def call_fields(self, server: str, game: int) -> dict[str, int]:
+        return {}
+
 
 @contextmanager
 def pipeline(folder: Path, address: str, in_flight: int = IN_FLIGHT) -> Iterator[Pipeline]:

@@ -89,6 +89,11 @@ def embedded_kind(server: str) -> str | None:
     return kind if kind == HOUSE or kind in model_servers() else None
 
 
+def is_started_by_run(server: str) -> bool:
+    """Return whether the run starts this server with a real model, as a plugin defines."""
+    return embedded_kind(server) not in (None, HOUSE)
+
+
 def is_house(server: str) -> bool:
     return server == HOUSE or server.startswith(_HOUSE_WITH_FAULTS)
 

@@ -23,7 +23,9 @@ from dubito.llm.pipeline import Pipeline, PipelineOptions
 from dubito.llm.preflight import Preflight
 from dubito.llm.prompts import Prompt, Sample, longest_samples
 from dubito.llm.request import Asks, Place
+from dubito.llm.slots import GameSlots
 from dubito.llm.threads import run_until_stopped
+from dubito.model_settings import is_started_by_run
 from dubito.sandbox.consent import Permits
 from dubito.sandbox.programs import Confinement, describe_missing, guard_processes
 from dubito.seats.program import (
@@ -71,11 +73,11 @@ def model_players(
         seats: The seats of agents, by player.
     """
     experiment = run.experiment
-    log, suspend = ModelLog(db), experiment.provider_errors == "suspend"
+    log, suspend, slots = ModelLog(db), experiment.provider_errors == "suspend", GameSlots()
     cache = ReplyCache(options.cache, writes=not options.offline)
     with ExitStack() as running:
         pipeline = running.enter_context(
-            open_pipeline(log, cache, options, progress, stopped, suspend, run.game, can_wait=can_wait)
+            open_pipeline(log, cache, options, progress, stopped, suspend, run.game, slots, can_wait=can_wait)
         )
         tracker = GameTracker(log, pipeline.budget)
         progress.connect_run(PipelineFigures(experiment, db, cache, pipeline, options.caps))
@@ -90,7 +92,7 @@ def model_players(
             late = _collect_late_samples(deciders, experiment, table) if table and deciders else {}
             run_until_stopped(partial(_run_preflights, deciders, late, first, options, progress), stopped)
         yield Models(
-            deciders, programs, lambda: pipeline.lost_games, pipeline.try_again, tracker, pipeline.run_next_wave
+            deciders, programs, lambda: pipeline.lost_games, pipeline.try_again, tracker, pipeline.run_next_wave, slots
         )
 
 
@@ -179,6 +181,7 @@ def open_pipeline(
     stopped: Callable[[], bool],
     suspend: bool,
     game: Game,
+    slots: GameSlots | None = None,
     *,
     can_wait: bool = False,
 ) -> Iterator[Pipeline]:
@@ -188,7 +191,7 @@ def open_pipeline(
             options.in_flight,
             options.offline,
             suspend=suspend,
-            servers=EmbeddedServers(game, options.in_flight, running, progress.warn),
+            servers=EmbeddedServers(game, options.in_flight, running, progress.warn, slots),
             timing=Timing(options.patience, progress.sleep, progress.waiting_for, progress.clock, stopped),
             count_reply=progress.count_reply,
             can_wait=can_wait,
@@ -323,6 +326,7 @@ class Models:
     tracker: GameTracker | None = None  # None in a replay
     # Send the questions that games wait for, and return when the answers have arrived.
     next_wave: Callable[[], None] = lambda: None
+    slots: GameSlots = field(default_factory=GameSlots)  # of the servers that the run started
 
     def services(self, names: list[str], journal: Journal) -> list[object]:
         return [self._service(name, journal, len(names)) for name in names]
@@ -331,6 +335,10 @@ class Models:
         if name in self.deciders:
             return GameServices(self.deciders[name], journal)
         return self.programs[name].open_game(seats) if name in self.programs else None
+
+    def needs_slot(self, name: str) -> bool:
+        """Return whether a server that the run started answers for this player."""
+        return name in self.deciders and is_started_by_run(self.deciders[name].settings.base_url or "")
 
     def is_recorded(self, name: str) -> bool:
         return name in self.deciders or name in self.programs

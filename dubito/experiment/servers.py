@@ -1,6 +1,6 @@
 """The model servers that a run starts and stops: the built-in server, and the servers of plugins."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from dubito.errors import UsageError, one_line
 from dubito.game import Game
 from dubito.hooks import import_place, model_servers
+from dubito.llm.slots import GameSlots
 from dubito.model_settings import HOUSE, Api, ModelSettings, embedded_kind, parse_faults
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ class StartedServer(Protocol):
 
     base_url: str  # for an SDK that uses the protocol in the players' settings
     slots: int  # number of calls that the server handles at once
+    slot_field: str  # the field of a request's body that chooses one of them, by its number from 0
 
 
 class StartFunction(Protocol):
@@ -59,8 +61,16 @@ def _find_starter(kind: str) -> StartFunction:
 class EmbeddedServers:
     """The servers of a run. Each is started when first needed."""
 
-    def __init__(self, game: Game, in_flight: int, running: ExitStack, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        game: Game,
+        in_flight: int,
+        running: ExitStack,
+        tell: Callable[[str], None],
+        game_slots: GameSlots | None = None,
+    ) -> None:
         self._game, self._in_flight, self._running, self._tell = game, in_flight, running, tell
+        self._game_slots = game_slots or GameSlots()
         self._houses: dict[str, House] = {}
         self._started: dict[str, StartedServer] = {}
         self._lock = Lock()
@@ -75,7 +85,13 @@ class EmbeddedServers:
             if server not in self._started:
                 start = _find_starter(kind).start(model, self._in_flight, self._tell)
                 self._started[server] = self._running.enter_context(start)
+                self._game_slots.limit(self.slots(server))
             return self._started[server].base_url
+
+    def call_fields(self, server: str, game: int) -> Mapping[str, int]:
+        """Return what the calls of a game add to the body of a request, which does not change its digest."""
+        started, slot = self._started.get(server), self._game_slots.find(game)
+        return {} if started is None or slot is None else {started.slot_field: slot}
 
     def slots(self, server: str) -> int:
         """Return how many calls this server accepts at once."""

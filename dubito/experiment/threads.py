@@ -17,6 +17,7 @@ from dubito.experiment.play import ChunkPlayer, ChunkResult, GamePlayed, Lineup,
 from dubito.experiment.progress import ModelProgress
 from dubito.game.streams import DealStreams
 from dubito.llm.request import AccountFault, BatchPending, Suspended
+from dubito.llm.slots import GameSlots
 from dubito.llm.threads import STOP_GRACE_SECONDS, start_threads, wait_for_threads
 from dubito.stats.players import add_statements
 from dubito.stats.tally import sum_deals
@@ -37,6 +38,7 @@ class QueuedGame:
 
     game: tuple[int, Lineup]  # the deal and the lineup
     has_models: bool = True
+    needs_slot: bool = False  # whether a server that the run started answers for one of its models
     reason: str = ""  # what the game waits for, if it was queued again
     attempts: int = 0
     due: float = 0.0  # when to try the game again, by the clock
@@ -56,13 +58,22 @@ class GameQueue:
         stop: Callable[[], bool],
         admit: Admit = lambda games: None,
         next_wave: Callable[[], None] = lambda: None,
+        slots: GameSlots | None = None,
+        max_open: int = 1,
     ) -> None:
         """Queue these deals.
 
-        `next_wave` sends the questions that games wait for, and returns when they have been answered.
+        Args:
+            deals: The games of each deal, in order.
+            clock: The clock.
+            stop: Returns whether to stop.
+            admit: Admits the games of a deal.
+            next_wave: Sends the questions that games wait for, and returns when they have been answered.
+            slots: The slots of servers that the run started. Games that need one wait for it, in order.
+            max_open: How many games of deals that were started may wait while later games are played.
         """
         self._deals, self._clock, self._stop, self._admit = deque(deals), clock, stop, admit
-        self._next_wave = next_wave
+        self._next_wave, self._slots, self._max_open = next_wave, slots or GameSlots(), max_open
         self._waiting: list[QueuedGame] = []  # games that wait for the next wave
         self._in_wave = False
         self.fault: BaseException | None = None  # an error of a wave, which closes the queue
@@ -77,11 +88,11 @@ class GameQueue:
         """Wait for the next game. Return None when all games are played, on a stop, or when the queue is closed."""
         with self._changed:
             while not self._closed and not self._stop():
-                if self._games or self._open_next_deal():
+                if (ready := self._take_in_order()) is not None:
                     self._playing += 1
-                    return self._games.popleft()
-                due = min(self._requeued, key=lambda waiting: waiting.due, default=None)
-                if due is not None and due.due <= self._clock():
+                    return ready
+                due, now = min(self._requeued, key=lambda waiting: waiting.due, default=None), self._clock()
+                if due is not None and due.due <= now and self._can_start(due):
                     self._requeued.remove(due)
                     self._playing += 1
                     return due
@@ -90,10 +101,22 @@ class GameQueue:
                         return None
                     self._ask_wave()
                     continue
-                self._changed.wait(
-                    _POLL_SECONDS if due is None else max(0.0, min(_POLL_SECONDS, due.due - self._clock()))
-                )
+                is_later = due is not None and due.due > now
+                self._changed.wait(min(_POLL_SECONDS, due.due - now) if due and is_later else _POLL_SECONDS)
             return None
+
+    def _take_in_order(self) -> QueuedGame | None:
+        """Return the first game that can start. A deal is opened if no game of earlier deals can."""
+        while True:
+            for game in self._games:
+                if self._can_start(game):
+                    self._games.remove(game)
+                    return game
+            if len(self._games) >= self._max_open or not self._open_next_deal():
+                return None
+
+    def _can_start(self, queued: QueuedGame) -> bool:
+        return not queued.needs_slot or self._slots.hold(queued.game[1].game)
 
     def _ask_wave(self) -> None:
         """Send the next wave while other threads wait, then requeue the games that waited for it."""
@@ -123,20 +146,22 @@ class GameQueue:
         with self._changed:
             later = replace(waiting, reason=reason, attempts=waiting.attempts + 1, due=self._clock() + wait)
             self._requeued.append(later)
-            self._playing -= 1
-            self._changed.notify_all()
+            self._end(waiting)
 
     def wait_for_wave(self, waiting: QueuedGame, reason: str) -> None:
         """Queue the game to be played from the start after the next wave."""
         with self._changed:
             self._waiting.append(replace(waiting, reason=reason))
-            self._playing -= 1
-            self._changed.notify_all()
+            self._end(waiting)
 
-    def finish(self) -> None:
+    def finish(self, played: QueuedGame) -> None:
         with self._changed:
-            self._playing -= 1
-            self._changed.notify_all()
+            self._end(played)
+
+    def _end(self, queued: QueuedGame) -> None:
+        self._playing -= 1
+        self._slots.release(queued.game[1].game)
+        self._changed.notify_all()
 
     def close(self) -> None:
         with self._changed:
@@ -192,9 +217,19 @@ class ThreadedChunks:
         tracker = self.models.tracker
         admit = tracker.budget.admit if tracker else lambda games: None
         names = self.player.experiment.names
-        model_places = {place for place, name in enumerate(names) if self.models.is_recorded(name)}
-        queued = [[QueuedGame(game, not model_places.isdisjoint(game[1].seats)) for game in games] for games in deals]
-        return GameQueue(queued, self.model_progress.clock, stop, admit, self.models.next_wave)
+        recorded, slotted = (
+            {place for place, name in enumerate(names) if has(name)}
+            for has in (self.models.is_recorded, self.models.needs_slot)
+        )
+        queued = [
+            [
+                QueuedGame(game, not recorded.isdisjoint(game[1].seats), not slotted.isdisjoint(game[1].seats))
+                for game in games
+            ]
+            for games in deals
+        ]
+        next_wave, slots = self.models.next_wave, self.models.slots
+        return GameQueue(queued, self.model_progress.clock, stop, admit, next_wave, slots, self.in_flight)
 
     def _draw_games(self, deal: int) -> list[tuple[int, Lineup]]:
         experiment = self.player.experiment
@@ -279,4 +314,4 @@ class GameWorker:
             return
         self.finished[lineup.game] = played
         chunks.progress(done)
-        self._queue.finish()
+        self._queue.finish(waiting)

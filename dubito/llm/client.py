@@ -54,9 +54,24 @@ class NotFound(DubitoError):
 class Provider:
     """The client of one account, shared by all threads."""
 
-    def __init__(self, account: Account, address: str, key: str, connections: int) -> None:
-        """Create the client; `address` is the base URL of the account or of the built-in server."""
-        self._wire, self._key = find_protocol(account.api), key
+    def __init__(
+        self,
+        account: Account,
+        address: str,
+        key: str,
+        connections: int,
+        call_fields: Callable[[int], Mapping[str, Any]] = lambda game: {},
+    ) -> None:
+        """Create the client.
+
+        Args:
+            account: The account.
+            address: The base URL of the account, or of a server that the run started.
+            key: The key.
+            connections: The maximum number of connections.
+            call_fields: Returns what the calls of a game add to the body, which does not change the request's digest.
+        """
+        self._wire, self._key, self._call_fields = find_protocol(account.api), key, call_fields
         # Azure's base URLs end with `?api-version=...`.
         self._address, _, query = address.partition("?")
         self._query = dict(parse_qsl(query))
@@ -73,7 +88,7 @@ class Provider:
             headers = {"x-dubito-draw": attempt.draw, "x-dubito-try": str(number)}
         options = {"headers": headers, "timeout": deadline}
         callback, reader = text_callback() if self._can_stream else None, self._wire.event_reader
-        body, stream = attempt.request.body, None
+        body, stream = {**attempt.request.body, **self._call_fields(attempt.place.game)}, None
         if callback and reader:
             body = {**body, **self._wire.stream_fields}
             stream = StreamedReply(reader(), callback, self._redaction)

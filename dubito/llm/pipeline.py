@@ -8,8 +8,9 @@ Calls pass through the stages with a `send` method (`Sends`): `Preparation`, `Wa
 A finished attempt is recorded with its reply or its failure cause. No reply is used before it is on disk.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from threading import Lock
 from typing import Final, Protocol
@@ -69,6 +70,9 @@ class RunServers(Protocol):
 
     def slots(self, server: str) -> int:
         """Return how many calls can be in flight at this server."""
+
+    def call_fields(self, server: str, game: int) -> Mapping[str, int]:
+        """Return what the calls of a game add to the body of a request, which does not change its digest."""
 
 
 class Waves(Protocol):
@@ -233,11 +237,12 @@ class Pipeline:
     def _provider(self, account: Account, name: str, model: str) -> Provider:
         with self._lock:
             if account not in self._providers:
-                address = account.server
+                address, servers = account.server, self._options.servers
+                fields = partial(servers.call_fields, account.server)
                 if embedded_kind(address):
-                    address = self._options.servers.address(account.api, address, model)
+                    address = servers.address(account.api, address, model)
                 key = load_key(account, name)
-                self._providers[account] = Provider(account, address, key, self._options.in_flight)
+                self._providers[account] = Provider(account, address, key, self._options.in_flight, fields)
             return self._providers[account]
 
 

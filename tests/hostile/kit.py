@@ -53,6 +53,9 @@ class ServersAt:
     def slots(self, server: str) -> int:
         return IN_FLIGHT
 
+    def call_fields(self, server: str, game: int) -> dict[str, int]:
+        return {}
+
 
 class Desk:
     """A run's pipeline over the real SDKs, without games. Time passes only in sleeps."""

@@ -22,6 +22,8 @@ _END_TIMEOUT: Final = 5.0  # seconds
 class LocalServer:
     """A running server. It handles as many concurrent calls as it has slots."""
 
+    slot_field = "id_slot"
+
     def __init__(self, process: "subprocess.Popen[str]", errors: IO[str], slots: int) -> None:
         """Wait until the server has loaded the model. Raises RunStopped if this fails."""
         self._process, self.slots = process, slots

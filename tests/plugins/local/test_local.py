@@ -8,9 +8,8 @@ from typing import Final
 
 import pytest
 
-from tests.cli.kit import REPO, Shell, start
+from tests.cli.kit import Shell, start
 
-FAKE: Final = Path(__file__).parent / "fake"
 RUN: Final = (
     "run",
     "--bots",
@@ -22,16 +21,6 @@ RUN: Final = (
     "--max-turns",
     "6",
 )
-
-
-@pytest.fixture
-def model(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Set up a model's file and the fake server that replaces the extra."""
-    monkeypatch.syspath_prepend(str(FAKE))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(FAKE), str(REPO))))
-    path = shell.folder / "m.gguf"
-    path.write_bytes(b"GGUF weights")
-    return path
 
 
 def test_local_model_plays_costs_nothing_and_replays(shell: Shell, model: Path) -> None:

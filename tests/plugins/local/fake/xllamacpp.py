@@ -3,12 +3,18 @@
 It answers True at each node in the schema, counts a token per four characters, and streams the progress of reading the
 prompt if requested. A file whose name ends with "broken" cannot be loaded. If a named pipe with the suffix `.alive`
 exists next to the file, it is open from the first request until the server's process exits.
+
+A slot answers one request at a time and remembers its last prompt. A request without `id_slot` goes to the idle slot
+whose prompt has the longest beginning in common with its own. Each request is logged as a line of JSON in a file with
+the suffix `.calls`, and while a file with the suffix `.hold` exists, requests in games are not answered.
 """
 
 import json
 import os
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import takewhile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,32 +31,77 @@ class Server:
             os.write(2, b"llama_model_load: error loading model\n")
             raise RuntimeError("Failed to load model")
         (alias,) = params.model_alias
-        handler = type("Handler", (_Handler,), {"model": alias, "alive": Path(f"{params.model.path}.alive")})
+        fields = {"model": alias, "path_of_model": params.model.path, "slots": Slots(params.n_parallel)}
+        handler = type("Handler", (_Handler,), fields)
         self._server = ThreadingHTTPServer((params.hostnames[0], params.port), handler)
         self.listening_address = f"http://127.0.0.1:{self._server.server_address[1]}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
 
+class Slots:
+    def __init__(self, count: int) -> None:
+        self._prompts = [""] * count
+        self._busy = set[int]()
+        self._changed = threading.Condition()
+
+    def take(self, prompt: str, wanted: int) -> tuple[int, int]:
+        """Wait for a slot. Return its number, and how many characters of the prompt it has already read."""
+
+        def cached(slot: int) -> int:
+            pairs = zip(prompt, self._prompts[slot], strict=False)
+            return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+        def idle() -> list[int]:
+            return [slot for slot in range(len(self._prompts)) if slot not in self._busy and wanted in (-1, slot)]
+
+        with self._changed:
+            self._changed.wait_for(idle)
+            slot = max(idle(), key=cached)
+            known, self._prompts[slot] = cached(slot), prompt
+            self._busy.add(slot)
+        return slot, known
+
+    def release(self, slot: int) -> None:
+        with self._changed:
+            self._busy.remove(slot)
+            self._changed.notify_all()
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    model = ""
-    alive = Path()
+    model = path_of_model = ""
+    slots = Slots(1)
+
+    def file(self, suffix: str) -> Path:
+        return Path(f"{self.path_of_model}.{suffix}")
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        if self.alive.exists():
-            os.open(self.alive, os.O_WRONLY)  # stays open until this process exits
+        if (alive := self.file("alive")).exists():
+            os.open(alive, os.O_WRONLY)  # stays open until this process exits
         if self.path != "/v1/chat/completions":
             self.send_error(404)
             return
+        prompt = "".join(message["content"] for message in asked["messages"])
+        slot, known = self.slots.take(prompt, asked.get("id_slot", -1))
+        draw = self.headers["x-dubito-draw"]
+        with self.file("calls").open("a") as log:
+            log.write(json.dumps({"draw": draw, "slot": slot, "size": len(prompt), "known": known}) + "\n")
+        try:
+            while self.file("hold").exists() and "preflight" not in draw:
+                time.sleep(0.01)
+            self._answer(asked, len(prompt) // 4, known // 4)
+        finally:
+            self.slots.release(slot)
+
+    def _answer(self, asked: dict[str, Any], tokens: int, cached: int) -> None:
         fields = asked["response_format"]["json_schema"]["schema"]["properties"]
         text = json.dumps({name: _value(field) for name, field in fields.items()}, indent=2)
-        tokens = sum(len(message["content"]) for message in asked["messages"]) // 4
         usage = {
             "prompt_tokens": tokens,
             "completion_tokens": 9,
             "total_tokens": tokens + 9,
-            "prompt_tokens_details": {"cached_tokens": 0},
+            "prompt_tokens_details": {"cached_tokens": cached},
         }
         common = {"created": 1, "id": "chatcmpl-fake", "model": self.model, "system_fingerprint": "b0-unknown"}
         if not asked.get("stream"):
@@ -61,8 +112,8 @@ class _Handler(BaseHTTPRequestHandler):
         first = {"finish_reason": None, "index": 0, "delta": {"role": "assistant", "content": None}}
         chunks: list[dict[str, Any]] = []
         if asked.get("return_progress"):
-            for done in (0, tokens // 2, tokens):
-                progress = {"total": tokens, "cache": 0, "processed": done, "time_ms": done}
+            for done in (cached, (cached + tokens) // 2, tokens):
+                progress = {"total": tokens, "cache": cached, "processed": done, "time_ms": done}
                 chunks.append({"choices": [first], "prompt_progress": progress})
         chunks.append({"choices": [{"finish_reason": None, "index": 0, "delta": {"content": text}}]})
         chunks.append({"choices": [{"finish_reason": "stop", "index": 0, "delta": {}}]})
