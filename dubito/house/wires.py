@@ -118,7 +118,7 @@ class Wire(ABC):
 
     @abstractmethod
     def key(self, headers: Mapping[str, str]) -> str:
-        """Return the key from the headers, or an empty string if there is none."""
+        """Return the key from the headers, or an empty string without one."""
 
     @abstractmethod
     def read(self, body: JsonBody) -> ReadPrompt:

@@ -363,7 +363,7 @@ class RunDb:
     def _sync(self) -> None:
         """Wait until this thread's commits are on disk.
 
-        Meanwhile, other threads can write, and wait for the same sync.
+        Other threads can write during that time, and wait for the same sync.
         """
         wanted = self._commits
         with self._syncing:

@@ -90,7 +90,7 @@ def test_without_plugins_the_rest_works_and_plays_the_same(tmp_path: Path, whole
         check_runs_with_batches(tree, here)
     if "openspiel" in deleted and "tournament" not in deleted:
         refused = dubito(tree, here, "tournament", "play", "t.yaml")
-        assert (refused.returncode, "needs the plugin openspiel" in refused.stderr) == (2, True), refused.stderr
+        assert (refused.returncode, "needs the `openspiel` plugin" in refused.stderr) == (2, True), refused.stderr
         assert refused.stderr.count("\n") == 1
 
 

@@ -42,7 +42,7 @@ POINTS = [  # kill the run at this occurrence of the event
 
 def test_each_request_is_bought_once_after_a_kill(tmp_path: Path, at_length: bool) -> None:
     with Provider() as server:
-        turns = 8 if at_length else 6
+        turns = 12 if at_length else 6
         live = play_to_end(waiting(server, *THREE, wait=None, turns=turns), tmp_path / "live" / "run")
         of, folder = waiting(server, *THREE, turns=turns), tmp_path / "0" / "run"
         server.kills = POINTS[:] if at_length else POINTS[1:2]
