@@ -28,7 +28,8 @@ def config_to_store(config: Config, experiment: Experiment) -> dict[str, Any]:
     if config.bots is None:
         content["bots"] = [player.name for player in experiment.bots]
     if config.rules:
-        content["rules"] = {key: experiment.rules[key] for key in config.rules}
+        # An experiment leaves out some rules with their usual values.
+        content["rules"] = {key: experiment.rules[key] for key in config.rules if key in experiment.rules}
     return content
 
 
