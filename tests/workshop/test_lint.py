@@ -154,8 +154,8 @@ def test_the_command_prints_sizes_and_findings(shell: Shell) -> None:
     said = shell("prompts", "lint", "mine")
     assert said.code == 0
     lines = said.out.splitlines()
-    assert lines[0].startswith("mine: A test. On average over 12 games")
-    assert lines[1].split() == ["node", "requests", "bytes", "tokens,", "about", "as", "the", "request", "before", "%"]
+    assert lines[0].startswith("mine: A test. Averages over 12 games")
+    assert " ".join(lines[1].split()) == "node requests bytes tokens (approx.) shared with previous request %"
     mine = Prompt(Path("prompts/mine"))
     made = [mine.render(one.position) for game in sample_games(GAME) for one in game if one.position.node == "A"]
     size = sum(len("".join([one.system, *one.history, one.user]).encode()) for one in made) / len(made)

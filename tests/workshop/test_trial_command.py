@@ -33,10 +33,10 @@ def test_a_trial_in_print(shell: Shell) -> None:
         *(["plain", node, "8"] for node in "ABCDE"),
         ["plain", "all", "40"],
     ]
-    assert lines[4].split()[3:5] == ["62.5", "[24.2,"]
+    assert lines[4].split()[3:5] == ["37.5", "[10.3,"]
     assert lines[14] == "reasoned and plain at positions that both answered"
     assert lines[21].split()[:5] == ["all", "40", "100.0", "[91.2,", "100.0]"]
-    assert "Stated probability that the last play is dishonest (node C), against the truth" in lines
+    assert "Stated probability that the last play is dishonest (node C) vs. the truth" in lines
     assert lines[-3] == "calls: 83, cost $0.0000", "includes three preflight calls"
     assert lines[-2].startswith("run folder: runs/prompts-reasoned-")
     assert lines[-1].startswith("reasoned and plain give the same answer at 40 of 40 positions")
