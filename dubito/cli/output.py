@@ -101,8 +101,10 @@ def show(
 
 _LOG_INTERVAL: Final = 5.0  # seconds
 
-# The remaining time is only shown after this many seconds and games (or this share of the games, if they are few).
+# The remaining time is only shown after this many seconds and games (or this share of the games, if they are few), and
+# after a minute in any case.
 _MIN_SECONDS: Final = 3.0
+_MAX_SECONDS: Final = 60.0
 _MIN_GAMES: Final = 5
 _MIN_SHARE: Final = 0.05
 
@@ -219,7 +221,8 @@ class GamesProgress:
         done, rest = self._parts() or (games, self._games - games)
         self._speed = self._speed or Speed(done)
         pace, new = self._speed(seconds, done), done - self._speed.before
-        if not pace or seconds < _MIN_SECONDS or new < min(_MIN_GAMES, _MIN_SHARE * (new + rest)):
+        is_early = seconds < _MAX_SECONDS and new < min(_MIN_GAMES, _MIN_SHARE * (new + rest))
+        if not pace or seconds < _MIN_SECONDS or is_early:
             return []
         remaining = max(0.0, rest) / pace
         unit, name = (1, "s") if remaining < 120 else (60, "min") if remaining < 7200 else (3600, "h")

@@ -5,7 +5,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dubito.experiment.call_options import CallOptions
 from dubito.experiment.counts import GameCounts, count_games
@@ -18,10 +18,10 @@ from dubito.game import Game
 from dubito.game.table import Table, step
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decide import Conversation, Decider, DecisionLog, GameServices, Journal, UnusableAnswers
-from dubito.llm.limiter import Timing
+from dubito.llm.limiter import Timing, format_duration
 from dubito.llm.pipeline import Pipeline, PipelineOptions
 from dubito.llm.preflight import Preflight
-from dubito.llm.prompts import Prompt, Sample, longest_samples
+from dubito.llm.prompts import Prompt, RenderedPrompt, Sample, longest_samples
 from dubito.llm.request import Asks, Place
 from dubito.llm.slots import GameSlots
 from dubito.llm.threads import run_until_stopped
@@ -40,6 +40,15 @@ from dubito.store.model_log import ModelLog
 from dubito.store.run_db import PROGRAM_SERVER, RunDb
 from dubito.store.spend import Caps, dollars
 
+
+class SampledQuestions(NamedTuple):
+    """The questions of a few sampled games."""
+
+    by_player: Mapping[str, list[Sample]]
+    per_game: float
+
+
+_NO_SAMPLE: Final = SampledQuestions({}, 0)
 _NO_SEATS: Final[Mapping[str, AgentSeat]] = {}
 _MAX_SAMPLE_TURNS: Final = 100  # few games have more
 _MAX_SAMPLE_GAMES: Final = 10  # enough for each model player to play one game in most experiments
@@ -89,8 +98,11 @@ def model_players(
         opened = open_programs(run, hidden, options.permits, progress.warn, pipeline.record, seats, stopped)
         programs = running.enter_context(opened)
         if options.preflight and not options.offline:
-            late = _collect_late_samples(deciders, experiment, table) if table and deciders else {}
-            run_until_stopped(partial(_run_preflights, deciders, late, first, options, progress), stopped)
+            sampled = _sample_questions(deciders, experiment, table) if table and deciders else _NO_SAMPLE
+            if sampled.per_game:
+                pipeline.budget.assume_questions(sampled.per_game)
+            preflights = partial(_run_preflights, deciders, sampled, first, options, progress, experiment.games)
+            run_until_stopped(preflights, stopped)
         yield Models(
             deciders, programs, lambda: pipeline.lost_games, pipeline.try_again, tracker, pipeline.run_next_wave, slots
         )
@@ -116,20 +128,40 @@ def _open_decider(
 
 def _run_preflights(
     deciders: Mapping[str, Decider],
-    late: Mapping[str, list[Sample]],
+    sampled: SampledQuestions,
     first: int,
     options: CallOptions,
     progress: ModelProgress,
+    games: int,
 ) -> None:
-    warn = progress.warn if options.on_unusable == "fallback" else None
+    """Run the preflight of each player. If a server is slow, say once how long the games will take."""
+    warn, is_said = progress.warn if options.on_unusable == "fallback" else None, False
     for number, player in enumerate(deciders.values(), first):
-        samples = longest_samples([*player.prompt.samples, *late.get(player.name, [])])
-        Preflight(player.name, number, player.settings, player.asks, warn).run(samples)
+        asked = sampled.by_player.get(player.name, [])
+        preflight = Preflight(player.name, number, player.settings, player.asks, warn, progress.clock)
+        preflight.run(longest_samples([*player.prompt.samples, *asked]), next(iter(asked), None))
+        if preflight.slow_seconds is not None and asked and not is_said:
+            is_said = True
+            progress.warn(_describe_duration(preflight.slow_seconds, asked[0][0], sampled.per_game, games))
+
+
+def _describe_duration(seconds: float, prompt: RenderedPrompt, questions: float, games: int) -> str:
+    """Describe how long a run takes if the server reads the rules for each question, or only once."""
+    shortest = seconds * (1 - len(prompt.system) / len(str(prompt)))
+
+    def describe(count: float) -> str:
+        return f"{format_duration(shortest * count)} to {format_duration(seconds * count)}"
+
+    return (
+        f"the server is slow: a question takes {describe(1)}, depending on what it remembers of earlier ones. A game "
+        f"of about {questions:.0f} questions takes {describe(questions)}, and {games:,} game{'s' * (games > 1)} one "
+        f"after another {describe(questions * games)}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _SampleCollector(Decider):
-    """A decider that plays the fallback and collects the longest prompts it would have sent."""
+    """A decider that plays the fallback and collects the questions it would have asked."""
 
     samples: list[Sample] = field(default_factory=list)
 
@@ -142,16 +174,16 @@ class _SampleCollector(Decider):
         fallback: Callable[[], Any],
         key: str | None = None,
     ) -> Any:
-        self.samples[:] = longest_samples([*self.samples, (conversation.rendered, conversation.form)])
+        self.samples.append((conversation.rendered, conversation.form))
         return fallback()
 
 
-def _collect_late_samples(
+def _sample_questions(
     deciders: Mapping[str, Decider], experiment: Experiment, table: Callable[[int, "Models"], tuple[Table, object]]
-) -> dict[str, list[Sample]]:
-    """Return each model player's prompts from late turns, where prompts are longest.
+) -> SampledQuestions:
+    """Return the questions to each model player in its largest early game, with fallbacks answering instead of models.
 
-    They come from its largest early game, with fallbacks answering instead of models.
+    Prompts are shortest in the first turn, and longest in late turns.
     """
     collectors = {
         name: _SampleCollector(*(getattr(decider, each.name) for each in fields(decider)))
@@ -161,15 +193,17 @@ def _collect_late_samples(
     for game in experiment.game_numbers[: max(_MAX_SAMPLE_GAMES, experiment.games_per_deal)]:
         with suppress(Exception):  # an error in a bot or the game, which the run will report
             tables.append(table(game, Models(collectors))[0])
+    games = 0
     for largest in sorted(tables, key=lambda each: -len(each.entrants)):
         if all(collector.samples for collector in collectors.values()):
             break
-        turns = 0
+        turns, games = 0, games + 1
         with suppress(Exception):
             while not largest.state.over and turns < _MAX_SAMPLE_TURNS:
                 step(largest)
                 turns += 1
-    return {name: collector.samples for name, collector in collectors.items()}
+    samples = {name: collector.samples for name, collector in collectors.items()}
+    return SampledQuestions(samples, sum(map(len, samples.values())) / max(1, games))
 
 
 @contextmanager
@@ -221,7 +255,10 @@ class PipelineFigures:
                 words.append(f"{name}: {write(used)} spent, {write(held)} reserved, {write(cap - used - held)} left")
         if self.caps.usd is None and spent.usd:
             words.append(dollars(spent.usd))
-        return ", ".join([*words, *self.pipeline.pace_descriptions, *self.pipeline.reading_progress()])
+        pipeline = self.pipeline
+        return ", ".join(
+            [*words, *pipeline.pace_descriptions, *pipeline.describe_speed(), *pipeline.reading_progress()]
+        )
 
     def parts(self) -> tuple[float, float] | None:
         return self.pipeline.budget.parts(self.experiment.games)

@@ -56,6 +56,15 @@ class Budget:
         with self._settled:
             return self._forecast.parts(games)
 
+    def assume_questions(self, questions: float) -> None:
+        """Assume this many questions in a game until one has finished, except for the budget itself."""
+        with self._settled:
+            self._forecast.sampled_questions = questions
+
+    def expected_questions(self) -> float:
+        with self._settled:
+            return self._forecast.expected_questions
+
     def expect(self, worst: Spend) -> None:
         with self._settled:
             self._forecast.count_reservation(worst)

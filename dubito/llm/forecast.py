@@ -47,6 +47,8 @@ class Forecast:
         # The cost of each game's last paid reply. It rises, since prompts get longer during a game.
         self._last_cost: dict[int, Spend] = {}
         self._most_questions = 0  # in any game
+        # The questions of a game in a sample. It is not used for the budget, which must not be exceeded.
+        self.sampled_questions: float = ASSUMED_QUESTIONS
         self._highest_cost: tuple[int, ...] = _amounts(_NOTHING)  # of a paid reply
 
     @property
@@ -63,11 +65,16 @@ class Forecast:
         A game in progress counts as the estimated fraction of its questions that have been asked.
         """
         counts, ended = self._in_progress.values(), len(self._ended)
-        usual = self._average_questions() if self._ended_with_questions else ASSUMED_QUESTIONS
+        usual = self.expected_questions
         played = sum(count / (count + _remaining_questions(usual, count)) for count in counts)
         share = (self._ended_with_questions + len(counts)) / max(1, ended + len(counts))
         left = share * (games - ended - len(counts)) + len(counts) - played
         return self._ended_with_questions + played, left
+
+    @property
+    def expected_questions(self) -> float:
+        """The questions of a game, on average."""
+        return self._average_questions() if self._ended_with_questions else self.sampled_questions
 
     def start(self, game: int) -> None:
         self._in_progress[game] = 0

@@ -23,7 +23,7 @@ from dubito.llm.budget import Budget, BudgetGuard, BudgetQueue
 from dubito.llm.cache import ReplyCache
 from dubito.llm.client import Provider
 from dubito.llm.forecast import PastGames
-from dubito.llm.limiter import AccountTraffic, RateLimiter, Timing
+from dubito.llm.limiter import AccountTraffic, RateLimiter, Timing, format_duration
 from dubito.llm.prices import CostEstimator, Price, Tariff
 from dubito.llm.protocols import build_request, find_protocol
 from dubito.llm.protocols.wire import Exchange
@@ -31,6 +31,7 @@ from dubito.llm.request import Asks, Attempt, Place, Reply, Request, Sends
 from dubito.llm.retry import Retry
 from dubito.llm.settings import build_account, has_limits_by_model, load_key
 from dubito.llm.stages import (
+    AnswerTimes,
     CachedReplies,
     EarlierAttempts,
     LoggedCalls,
@@ -44,6 +45,7 @@ from dubito.model_settings import Account, Api, ModelSettings, embedded_kind
 from dubito.store.model_log import ModelLog
 from dubito.store.spend import Caps
 
+_SLOW_SECONDS: Final = 5.0  # seconds per answer, from which the speed is shown
 _PROBE: Final = -2  # game, deal and seat of the probes
 _PROBE_KEY: Final = (_PROBE, 0, 0, 0)  # all probes are calls of the same attempt
 _SYSTEM: Final = "This is a check of the connection, before a card game begins."
@@ -121,7 +123,7 @@ class Pipeline:
         self._prefixes: dict[Account, PromptPrefixes] = {}
         self._estimators: dict[str, CostEstimator] = {}  # by player
         self._requested = set[tuple[str, str, str]]()  # server, request, draw
-        self._reading = PromptsInReading()
+        self._reading, self._times = PromptsInReading(), AnswerTimes()
         self._lock = Lock()
 
     def build_asks(self, name: str, settings: ModelSettings, price: Price | None) -> Asks:
@@ -150,7 +152,7 @@ class Pipeline:
         provider, traffic = self._provider(account, name, settings.model), self._traffic(account, settings.model)
         prefixes, cap = self._get_prefixes(account), settings.retry_after_cap
 
-        logged = LoggedCalls(self._log, budget, account, settings, estimator, timing.clock, provider)
+        logged = LoggedCalls(self._log, budget, account, settings, estimator, timing.clock, self._times, provider)
         calls = ReadingProgress(self._reading, logged) if settings.parameters.get("return_progress") else logged
         paced = BudgetQueue(budget, tariff, RateLimiter(traffic, cap, BudgetGuard(budget, tariff, calls)))
         sends = Preparation(provider, WarmUp(prefixes, paced))
@@ -205,6 +207,14 @@ class Pipeline:
         with self._lock:
             paces = [traffic.describe_pace() for traffic in self._traffic_of_account.values()]
             return [pace for pace in paces if pace is not None]
+
+    def describe_speed(self) -> list[str]:
+        """Describe how long a question and a game take, if the answers are slow."""
+        seconds = self._times.mean()
+        if seconds < _SLOW_SECONDS:
+            return []
+        per_game = format_duration(seconds * self.budget.expected_questions())
+        return [f"{format_duration(seconds)} per question, about {per_game} per game"]
 
     def reading_progress(self) -> list[str]:
         return self._reading.describe()

@@ -3,8 +3,12 @@
 For each form of answer, the model is asked a question from a late turn, with the player's parameters and re-asks. The
 run stops here, with a single message, if the account has a fault, the server truncates prompts or does not return
 replies, or the model's answers cannot be read.
+
+A server on this machine can take minutes to read a late turn. It is asked no more if its first answer was slow. If the
+run started the server, that question is the player's first one in a game, which is short.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -18,7 +22,7 @@ from dubito.llm.protocols import build_request
 from dubito.llm.protocols.wire import Exchange
 from dubito.llm.request import AccountFault, Asks, Attempt, AttemptFailed, Place, Reply, Request, Suspended, TryFailed
 from dubito.llm.settings import setting_fields
-from dubito.model_settings import ModelSettings
+from dubito.model_settings import ModelSettings, is_house, is_on_this_machine, is_started_by_run
 
 if TYPE_CHECKING:
     from dubito.llm.prompts import Sample
@@ -27,6 +31,7 @@ _PREFLIGHT: Final = -1  # its game and deal
 _SHORT_PROMPT: Final = 2000  # characters
 _USER: Final = "Reply with the JSON object that you are asked for."
 _CACHE_KEY: Final = "dubito-preflight"
+_SLOW_SECONDS: Final = 10.0  # seconds for an answer from which a server on this machine is slow
 _MAX_QUOTED: Final = 120  # maximum number of characters quoted from an unreadable answer
 
 
@@ -49,16 +54,40 @@ class Preflight:
     settings: ModelSettings
     asks: Asks
     warn: Callable[[str], None] | None = None
+    clock: Callable[[], float] = time.monotonic
+    slow_seconds: float | None = None  # how long a slow server took for its first answer
     _replies: list[tuple[Request, Reply]] = field(default_factory=list)  # replies with their requests
     _has_found_cut: bool = False
 
-    def run(self, samples: Sequence["Sample"]) -> None:
-        """Ask these questions, one per form of answer. Raises AccountFault."""
-        for decision, sample in enumerate(samples):
+    def run(self, samples: Sequence["Sample"], first: "Sample | None" = None) -> None:
+        """Ask these questions, one per form of answer, the shortest first. Raises AccountFault.
+
+        `first` is the player's first question in a game, if it is known.
+        """
+        server = self.settings.base_url or ""
+        questions = sorted(samples, key=lambda sample: len(str(sample[0])))
+        if first is not None and is_started_by_run(server):
+            questions.insert(0, first)
+        for decision, sample in enumerate(questions):
+            start = self.clock()
             self._check(decision, sample)
+            if decision == 0 and self._is_enough(self.clock() - start, is_short=sample is first):
+                return
         longest = max(self._replies, key=lambda pair: prompt_size(pair[0]), default=None)
         if longest is not None and not self._has_found_cut and is_count_unusual(*longest):
-            self._compare_with_short_prompt(*longest, samples[0], len(samples))
+            self._compare_with_short_prompt(*longest, samples[0], len(questions))
+
+    def _is_enough(self, seconds: float, *, is_short: bool) -> bool:
+        """Return whether the first question is enough, since the server is slow."""
+        server = self.settings.base_url or ""
+        if not is_on_this_machine(server) or is_house(server):
+            return False
+        if {reply.origin for _, reply in self._replies} == {"cache"}:
+            # The speed is unknown, but an earlier run asked this and, unless the server was slow, the other questions.
+            return is_short
+        if seconds >= _SLOW_SECONDS:
+            self.slow_seconds = seconds
+        return self.slow_seconds is not None
 
     def _compare_with_short_prompt(self, request: Request, reply: Reply, sample: "Sample", decision: int) -> None:
         """Ask again with only the beginning of the rules, and compare the server's token counts."""

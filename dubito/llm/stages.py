@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from threading import get_ident
+from threading import Lock, get_ident
 from typing import Final, cast
 
 from dubito.commands import build_command
@@ -203,6 +203,7 @@ class LoggedCalls:
     settings: ModelSettings
     estimator: CostEstimator
     clock: Callable[[], float]
+    times: "AnswerTimes"
     provider: Provider
 
     def send(self, attempt: Attempt, number: int) -> Reply:
@@ -225,6 +226,8 @@ class LoggedCalls:
         reply, _, failed = log_reply(self.log, key, attempt, received, self.estimator, self.provider.errors, seconds)
         if failed:
             raise failed
+        if attempt.place.is_in_game:
+            self.times.add(seconds)
         return reply
 
 
@@ -262,6 +265,21 @@ def log_reply(
     if failed is None:
         estimator.learn(len(request.text), usage, used.usd)
     return reply, used, failed
+
+
+class AnswerTimes:
+    """How long the answers to questions in games take."""
+
+    def __init__(self) -> None:
+        self._seconds, self._count, self._lock = 0.0, 0, Lock()
+
+    def add(self, seconds: float) -> None:
+        with self._lock:
+            self._seconds, self._count = self._seconds + seconds, self._count + 1
+
+    def mean(self) -> float:
+        with self._lock:
+            return self._seconds / max(1, self._count)
 
 
 class PromptsInReading:
