@@ -23,6 +23,8 @@ def main() -> None:
     params.n_ctx = options["context"] * options["slots"]  # divided among the slots
     params.n_parallel = options["slots"]
     params.n_batch = params.n_ubatch = _BATCH
+    # Otherwise a model with sliding-window attention, such as Gemma 3, reads most of a known prompt again.
+    params.swa_full = True
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options["threads"]
     params.hostnames, params.port = [_HOST], 0
     params.verbosity = 0
