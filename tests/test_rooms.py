@@ -15,23 +15,23 @@ REPO = Path(__file__).resolve().parent.parent
 DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 BUDGETS: Final = {
     "bots": 947,
-    "dubito": 1302,
-    "dubito/cli": 4284,
-    "dubito/experiment": 4461,  # includes the worker processes, secret seeds and `replay --programs`
+    "dubito": 1304,
+    "dubito/cli": 4286,
+    "dubito/experiment": 4531,  # includes the worker processes, secret seeds and `replay --programs`
     "dubito/game": 2361,
     "dubito/games": 0,
     "dubito/games/bs": 1173,
     "dubito/games/defuse": 839,
     "dubito/games/dubito": 2156,
     "dubito/house": 1772,
-    "dubito/llm": 6506,  # a row per known error of twelve servers, with its source
+    "dubito/llm": 6589,  # a row per known error of twelve servers, with its source
     "dubito/plugins": 0,
     "dubito/plugins/batch": 1008,
     "dubito/plugins/dask": 68,
-    "dubito/plugins/gamecheck": 2008,
+    "dubito/plugins/gamecheck": 2011,
     "dubito/plugins/inspect": 85,
     "dubito/plugins/leaderboard": 1409,
-    "dubito/plugins/local": 278,
+    "dubito/plugins/local": 280,
     "dubito/plugins/mcp": 76,
     "dubito/plugins/openspiel": 4385,
     "dubito/plugins/source": 281,
@@ -44,7 +44,7 @@ BUDGETS: Final = {
     "dubito/store": 1559,
     "dubito/web": 1283,
     "dubito/workshop": 1847,  # includes the checks of a server, `dubito models check`
-    "tests": 47429,
+    "tests": 47581,
 }
 
 
