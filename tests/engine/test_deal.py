@@ -159,6 +159,13 @@ def test_small_deck_is_dealt_completely_without_a_set() -> None:
                 assert not any(held.has_set for held in hands)
 
 
+def test_two_jokers_are_no_set_of_two_copies() -> None:
+    rules = Rules(ranks=6, copies=2)
+    deals = [deal_hands(Random(seed), 3, rules) for seed in range(100)]
+    assert any(held.cards.count(JOKER) == 2 for hands in deals for held in hands)
+    assert not any(held.has_set for hands in deals for held in hands)
+
+
 @pytest.mark.parametrize(
     ("rules", "players", "message"),
     [

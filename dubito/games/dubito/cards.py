@@ -144,7 +144,7 @@ class Hand:
         for card in cards:
             held = counts[card] + 1
             counts[card] = held
-            if held == copies:
+            if held == copies and card != JOKER:
                 self.has_set = True
 
     def remove(self, cards: list[int]) -> None:
