@@ -16,8 +16,14 @@ from typing import Any
 import pytest
 import yaml
 
+from dubito.experiment.config import parse_config, read_config
+from dubito.experiment.resolve import resolve
+from dubito.experiment.stored import list_contenders
+from dubito.game.find import find_bots
 from dubito.llm.protocols import read_recorded_reply
 from dubito.plugins.leaderboard.submissions import Review, verify_submissions
+from dubito.report.tables import cell_text
+from dubito.stats.ranking import contender_ranking
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.cli.kit import REPO, Shell, run_in
@@ -387,6 +393,24 @@ def test_example_submissions_are_valid() -> None:
         assert [one.file for one in found.invalid] == []
         ((_, proven),) = found.books
         assert len(proven) == 5
+
+
+def test_challenge_is_the_config_of_its_ladder() -> None:
+    folder = REPO / "examples" / "challenge"
+    config = REPO / "examples" / "challenge.yaml"
+    said = resolve(parse_config(read_config(config), str(config)), find_bots(REPO)).experiment
+    with verify_submissions(folder / "submissions", REPO, 1) as found:
+        assert [one.reason for one in found.invalid] == []
+        ((_, (proven,)),) = found.books
+        ladder = proven.run.planned
+        rows = contender_ranking(proven.run.tally, list_contenders(ladder), proven.run.game.results)
+    assert [ladder.bots, ladder.seed, ladder.rules, ladder.table_sizes] == [
+        *(said.bots, said.seed, said.rules, said.table_sizes)
+    ]
+    assert (ladder.deals, said.deals) == (100, 100)
+    stated = re.findall(r"^(\w+) +hand-written +\d+ +100  (\S+ \[.*\])$", (folder / "README.md").read_text(), re.M)
+    assert dict(stated) == {row.contender.name: cell_text(row.rates["score"], "rate") for row in rows}
+    assert rows[-1].contender.name == "RandomBoi"
 
 
 def test_run_of_an_earlier_version_is_valid(tmp_path: Path) -> None:
