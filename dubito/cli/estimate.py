@@ -38,7 +38,7 @@ from dubito.store.spend import PICO, dollars
               help="Maximum reasoning tokens per answer, if not known from a run.")  # fmt: skip
 @games_path_option
 @program_options
-@config_options("games", *SHORT_FORM_SETTINGS)
+@config_options("bots", "contenders", "games", *SHORT_FORM_SETTINGS)
 @json_option
 def estimate(config: Path, runs: tuple[Path, ...], thoughts: int, as_json: bool, **flags: str | None) -> None:
     """Estimate the calls, tokens, cost and time of an experiment.

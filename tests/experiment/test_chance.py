@@ -12,7 +12,7 @@ from dubito.experiment.chance import find_chance, propose_table
 from dubito.experiment.resolved import ResolvedRun
 from dubito.experiment.stored import open_recorded_run
 from dubito.stats.ranking import contender_ranking
-from tests.cli.kit import Shell
+from tests.cli.kit import REPO, Shell
 from tests.experiment.kit import experiment, play_all, registry, resolved
 from tests.llm.kit import contender
 
@@ -91,3 +91,11 @@ def test_table_with_a_scale_and_short_runs_get_no_note() -> None:
     strong = {"bots": ["ClaudeBot", "StefaBot"], "rules": {"max_turns": 20}}
     assert propose_table(_run(asker, games=20, **strong)) is not None
     assert propose_table(_run(asker, games=9, **strong)) is None
+
+
+@pytest.mark.at_length
+def test_first_run_is_decided_within_its_deals(shell: Shell) -> None:
+    assert shell("run", str(REPO / "examples" / "first-run.yaml"), "--no-report", "--output", "r").code == 0
+    with open_recorded_run(shell.folder / "r") as run:
+        assert run.is_decided
+        assert run.model_log.spent().calls < 700
