@@ -1,13 +1,15 @@
-"""A slow server gets one short question before the first game, and the run says how long its games will take."""
+"""A slow server gets one short question before its games, the run says how long they take, and Ctrl-C loses nothing."""
 
+import os
 import re
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.cli.kit import Result, Shell
+from tests.cli.kit import Result, Shell, start
 from tests.plugins.local.kit import Call, calls_of
 
 RUN = ("run", "--bots", "Sherlock,ClaudeBot", "--contenders", "local:m.gguf@reasoned", "--games", "2")
@@ -62,3 +64,26 @@ def test_later_run_asks_a_slow_server_nothing_before_its_games(
         ran, before, games = play(shell, model, "second", "--games", "4")
     assert (before, "the server is slow" in ran.err) == ([], False)
     assert games
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are not available")
+def test_ctrl_c_loses_no_answer(shell: Shell, model: Path) -> None:
+    hold, log, table = Path(f"{model}.hold"), Path(f"{model}.calls"), ("--no-report", "--quiet", *TABLE)
+    os.mkfifo(hold)
+    with start(shell.folder, *RUN, *table, "cut", start_new_session=True) as process:
+        assert process.stderr is not None
+        with hold.open("w"):  # a question is in flight
+            os.killpg(process.pid, signal.SIGINT)
+            assert "finishing calls in flight" in process.stderr.readline()
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, "stopped by Ctrl-C" in err) == (130, True), err
+    hold.unlink()
+    assert len(log.read_text().splitlines()) == 3 + 5, "the preflight, and five questions"
+    resumed = shell("run", "cut", "--quiet")
+    calls = len(log.read_text().splitlines())
+    log.unlink()
+    whole = shell(*RUN, *table, "whole", "--cache", "other")
+    assert (resumed.code, whole.code) == (0, 0), resumed.err + whole.err
+    assert calls == len(log.read_text().splitlines()), "no question is asked twice"
+    digests = {re.findall(r"^results digest: .*", ran.out, re.MULTILINE)[0] for ran in (resumed, whole)}
+    assert len(digests) == 1

@@ -6,18 +6,20 @@ exists next to the file, it is open from the first request until the server's pr
 
 A slot answers one request at a time and remembers its last prompt. A request without `id_slot` goes to the idle slot
 whose prompt has the longest beginning in common with its own. Each request is logged as a line of JSON in a file with
-the suffix `.calls`, and while a file with the suffix `.hold` exists, requests in games are not answered.
+the suffix `.calls`. If there is a named pipe with the suffix `.hold`, the fifth request in games is answered when its
+other end has been opened and closed.
 """
 
 import json
 import os
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import takewhile
+from itertools import count, takewhile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
+HELD = 5
 
 
 class CommonParams(SimpleNamespace):
@@ -39,8 +41,8 @@ class Server:
 
 
 class Slots:
-    def __init__(self, count: int) -> None:
-        self._prompts = [""] * count
+    def __init__(self, number: int) -> None:
+        self._prompts = [""] * number
         self._busy = set[int]()
         self._changed = threading.Condition()
 
@@ -70,7 +72,7 @@ class Slots:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     model = path_of_model = ""
-    slots = Slots(1)
+    slots, requests = Slots(1), count(1)
 
     def file(self, suffix: str) -> Path:
         return Path(f"{self.path_of_model}.{suffix}")
@@ -88,8 +90,8 @@ class _Handler(BaseHTTPRequestHandler):
         with self.file("calls").open("a") as log:
             log.write(json.dumps({"draw": draw, "slot": slot, "size": len(prompt), "known": known}) + "\n")
         try:
-            while self.file("hold").exists() and "preflight" not in draw:
-                time.sleep(0.01)
+            if self.file("hold").exists() and "preflight" not in draw and next(self.requests) == HELD:
+                self.file("hold").read_text()
             self._answer(asked, len(prompt) // 4, known // 4)
         finally:
             self.slots.release(slot)
