@@ -45,10 +45,11 @@ class SampledQuestions(NamedTuple):
     """The questions of a few sampled games."""
 
     by_player: Mapping[str, list[Sample]]
-    per_game: float
+    per_game: float  # in games with a model player
+    share: float  # of games with a model player
 
 
-_NO_SAMPLE: Final = SampledQuestions({}, 0)
+_NO_SAMPLE: Final = SampledQuestions({}, 0, 0)
 _NO_SEATS: Final[Mapping[str, AgentSeat]] = {}
 _MAX_SAMPLE_TURNS: Final = 100  # few games have more
 _MAX_SAMPLE_GAMES: Final = 10  # enough for each model player to play one game in most experiments
@@ -142,20 +143,19 @@ def _run_preflights(
         preflight.run(longest_samples([*player.prompt.samples, *asked]), next(iter(asked), None))
         if preflight.slow_seconds is not None and asked and not is_said:
             is_said = True
-            progress.warn(_describe_duration(preflight.slow_seconds, asked[0][0], sampled.per_game, games))
+            progress.warn(_describe_duration(preflight.slow_seconds, asked[0][0], sampled, games))
 
 
-def _describe_duration(seconds: float, prompt: RenderedPrompt, questions: float, games: int) -> str:
-    """Describe how long a run takes if the server reads the rules for each question, or only once."""
+def _describe_duration(seconds: float, prompt: RenderedPrompt, sampled: SampledQuestions, games: int) -> str:
+    """Describe how long a run takes if the server reads the rules only once, or for each question."""
     shortest = seconds * (1 - len(prompt.system) / len(str(prompt)))
-
-    def describe(count: float) -> str:
-        return f"{format_duration(shortest * count)} to {format_duration(seconds * count)}"
-
+    question, game, run = (
+        f"{format_duration(shortest * count)} to {format_duration(seconds * count)}"
+        for count in (1, sampled.per_game, sampled.per_game * sampled.share * games)
+    )
     return (
-        f"the server is slow: a question takes {describe(1)}, depending on what it remembers of earlier ones. A game "
-        f"of about {questions:.0f} questions takes {describe(questions)}, and {games:,} game{'s' * (games > 1)} one "
-        f"after another {describe(questions * games)}"
+        f"the server is slow: a question takes {question}, a game {game}, and all games {run}, depending on what it "
+        "remembers of earlier questions"
     )
 
 
@@ -203,7 +203,9 @@ def _sample_questions(
                 step(largest)
                 turns += 1
     samples = {name: collector.samples for name, collector in collectors.items()}
-    return SampledQuestions(samples, sum(map(len, samples.values())) / max(1, games))
+    with_models = sum(any(each.name in collectors for each in table.entrants) for table in tables)
+    questions = sum(map(len, samples.values()))
+    return SampledQuestions(samples, questions / max(1, games), with_models / max(1, len(tables)))
 
 
 @contextmanager
