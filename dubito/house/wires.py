@@ -148,7 +148,7 @@ class Wire(ABC):
 _ANTHROPIC_INVALID: Final = "invalid_request_error"
 _MESSAGES_PARAMETERS: Final = (
     "cache_control container diagnostics inference_geo max_tokens messages metadata model output_config"
-    " service_tier speed stop_sequences stream system thinking tool_choice tools"
+    " service_tier speed stop_sequences stream system thinking tool_choice tools user_profile_id workspace_id"
 )
 _LIMITS: Final[Mapping[str, int]] = {"requests": 4_000, "input-tokens": 4_000_000, "output-tokens": 800_000}
 
