@@ -30,6 +30,50 @@ MODELS: Final[Mapping[Api, str]] = {
 }
 HOSTS: Final = {api: str(urlsplit(wire.address).hostname) for api, wire in protocols().items()}
 KEYS: Final = {wire.key_variable: f"key-of-{wire.provider}" for wire in protocols().values()}
+DEFAULT: Final = "default"
+# A player's settings that change the bodies of its requests.
+SETTINGS: Final[Mapping[Api, Mapping[str, dict[str, Any]]]] = {
+    "responses": {
+        DEFAULT: {},
+        "rules as user": {"system": "user"},
+        "house": {"base_url": "house"},
+        "reasoning": {"parameters": {"reasoning": {"effort": "low", "summary": "auto"}}},
+        "verbosity": {"parameters": {"text": {"verbosity": "low"}}},
+        "sampling": {"parameters": {"temperature": 0.5, "top_p": 1}},
+        "tier": {"parameters": {"service_tier": "flex", "prompt_cache_options": {"ttl": "12h"}}},
+        "marks": {"parameters": {"metadata": {"study": "one"}, "safety_identifier": "me"}},
+    },
+    "chat": {
+        DEFAULT: {},
+        "rules as user": {"system": "user"},
+        "house": {"base_url": "house"},
+        "server": {"base_url": "http://127.0.0.1:8000/v1"},
+        "object": {"response_format": "json_object"},
+        "text": {"response_format": "text"},
+        "limit": {"output_limit": "max_tokens"},
+        "belief": {"belief": "logprobs"},
+        "reasoning": {"parameters": {"reasoning_effort": "low", "verbosity": "low"}},
+        "sampling": {"parameters": {"temperature": 0, "top_p": 0.9, "seed": 1, "frequency_penalty": 0.1}},
+        "tier": {"parameters": {"service_tier": "flex", "prompt_cache_options": {"ttl": "30m"}}},
+    },
+    "decisions": {
+        DEFAULT: {},
+        "rules as user": {"system": "user"},
+        "marks": {"parameters": {"safety_identifier": "me", "prompt_cache_options": {"ttl": "30m"}}},
+    },
+    "messages": {
+        DEFAULT: {},
+        "rules as user": {"system": "user"},
+        "house": {"base_url": "house"},
+        "thinking": {"parameters": {"thinking": {"type": "adaptive"}}},
+        "budget": {"parameters": {"thinking": {"type": "enabled", "budget_tokens": 2048}}},
+        "no thinking": {"parameters": {"thinking": {"type": "disabled"}}},
+        "effort": {"parameters": {"output_config": {"effort": "low"}}},
+        "tier": {"parameters": {"service_tier": "auto", "inference_geo": "us", "speed": "fast"}},
+        "marks": {"parameters": {"metadata": {"user_id": "me"}, "cache_control": {"type": "ephemeral"}}},
+    },
+    "gemini": {DEFAULT: {}},
+}
 _HOP_HEADERS: Final = ("connection", "content-length", "transfer-encoding")
 
 

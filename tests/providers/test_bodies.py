@@ -1,8 +1,8 @@
 """The body of each shipped prompt with each setting that changes bodies, checked against the SDKs' types."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -11,6 +11,7 @@ from dubito.game import Game
 from dubito.game.find import find_game
 from dubito.llm.decide import put_question
 from dubito.llm.prompts import Prompt, Sample, load_prompt, prompt_names
+from dubito.llm.protocols import find_protocol
 from dubito.llm.questions import check_askable
 from dubito.llm.request import Attempt, AttemptFailed, Reply, Request
 from dubito.llm.settings import check_settings
@@ -19,52 +20,10 @@ from tests.cli.kit import REPO
 from tests.conftest import in_gate
 from tests.freeze.games import playable
 from tests.llm.kit import PLACE, AskFunction, reply
-from tests.providers.kit import MODELS
+from tests.providers.kit import DEFAULT, MODELS, SETTINGS
 from tests.providers.typed import PARAMETERS, find_faults
 
-DEFAULT: Final = "default"
-SETTINGS: Final[Mapping[Api, Mapping[str, dict[str, Any]]]] = {
-    "responses": {
-        DEFAULT: {},
-        "rules as user": {"system": "user"},
-        "house": {"base_url": "house"},
-        "reasoning": {"parameters": {"reasoning": {"effort": "low", "summary": "auto"}}},
-        "verbosity": {"parameters": {"text": {"verbosity": "low"}}},
-        "sampling": {"parameters": {"temperature": 0.5, "top_p": 1}},
-        "tier": {"parameters": {"service_tier": "flex", "prompt_cache_options": {"ttl": "12h"}}},
-        "marks": {"parameters": {"metadata": {"study": "one"}, "safety_identifier": "me"}},
-    },
-    "chat": {
-        DEFAULT: {},
-        "rules as user": {"system": "user"},
-        "house": {"base_url": "house"},
-        "server": {"base_url": "http://127.0.0.1:8000/v1"},
-        "object": {"response_format": "json_object"},
-        "text": {"response_format": "text"},
-        "limit": {"output_limit": "max_tokens"},
-        "belief": {"belief": "logprobs"},
-        "reasoning": {"parameters": {"reasoning_effort": "low", "verbosity": "low"}},
-        "sampling": {"parameters": {"temperature": 0, "top_p": 0.9, "seed": 1, "frequency_penalty": 0.1}},
-        "tier": {"parameters": {"service_tier": "flex", "prompt_cache_options": {"ttl": "30m"}}},
-    },
-    "decisions": {
-        DEFAULT: {},
-        "rules as user": {"system": "user"},
-        "marks": {"parameters": {"safety_identifier": "me", "prompt_cache_options": {"ttl": "30m"}}},
-    },
-    "messages": {
-        DEFAULT: {},
-        "rules as user": {"system": "user"},
-        "house": {"base_url": "house"},
-        "thinking": {"parameters": {"thinking": {"type": "adaptive"}}},
-        "budget": {"parameters": {"thinking": {"type": "enabled", "budget_tokens": 2048}}},
-        "no thinking": {"parameters": {"thinking": {"type": "disabled"}}},
-        "effort": {"parameters": {"output_config": {"effort": "low"}}},
-        "tier": {"parameters": {"service_tier": "auto", "inference_geo": "us", "speed": "fast"}},
-        "marks": {"parameters": {"metadata": {"user_id": "me"}, "cache_control": {"type": "ephemeral"}}},
-    },
-}
-CASES: Final = [(api, game) for api in SETTINGS for game in playable()]
+CASES: Final = [(api, game) for api in PARAMETERS for game in playable()]
 
 
 def settings_of(api: Api, name: str) -> ModelSettings:
@@ -101,7 +60,7 @@ def is_askable(game: Game, api: Api) -> bool:
     return False
 
 
-@pytest.mark.parametrize(("api", "title"), in_gate(CASES, [(api, "dubito") for api in SETTINGS]))
+@pytest.mark.parametrize(("api", "title"), in_gate(CASES, [(api, "dubito") for api in PARAMETERS]))
 def test_bodies_have_the_sdks_types(api: Api, title: str, at_length: bool, subtests: pytest.Subtests) -> None:
     """In the gate, each prompt has the default settings, and only one prompt has all settings."""
     game = find_game(title, REPO)
@@ -111,4 +70,6 @@ def test_bodies_have_the_sdks_types(api: Api, title: str, at_length: bool, subte
             with subtests.test(prompt=name, settings=settings):
                 sent = requests(asked, settings_of(api, settings))
                 assert len(sent) >= len(asked)
-                assert {fault for request in sent for fault in find_faults(request.body, PARAMETERS[api])} == set()
+                whole = [request.body for request in sent]
+                streamed = [{**body, **find_protocol(api).stream_fields} for body in whole]
+                assert {fault for body in whole + streamed for fault in find_faults(body, PARAMETERS[api])} == set()

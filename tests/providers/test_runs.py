@@ -2,25 +2,40 @@
 
 import json
 from collections.abc import Iterator
-from itertools import product
 from typing import Any, Final
 
 import pytest
 
 from dubito.llm.price_list import find_price
+from dubito.llm.prompts import prompt_names
 from dubito.llm.protocols import find_protocol
 from dubito.model_settings import Api
 from dubito.store.spend import PICO
-from tests.cli.kit import Shell
+from tests.cli.kit import REPO, Shell
 from tests.conftest import in_gate
 from tests.house.kit import usage_in
 from tests.llm.kit import config_file
-from tests.providers.kit import HOSTS, KEYS, MODELS, Heard, Providers
+from tests.providers.kit import DEFAULT, HOSTS, KEYS, MODELS, SETTINGS, Heard, Providers
 from tests.providers.typed import ANTHROPIC_BATCH, OPENAI_BATCH, PARAMETERS, find_faults
 
 _GEMINI: Final = ":generateContent"
-BATCHES: Final[tuple[Api, ...]] = ("responses", "chat", "messages")
-CASES: Final = [*((api, None) for api in MODELS), *product(BATCHES, ["batch"])]
+_PLAIN: Final = "plain"
+_UNREPORTED: Final = "tier"  # the built-in server does not say how it served a request
+# API, prompt, settings, and whether the run waits for batches.
+CASES: Final = [
+    *((api, prompt, DEFAULT, False) for api in SETTINGS for prompt in prompt_names(REPO)),
+    *((api, _PLAIN, DEFAULT, True) for api in ("responses", "chat", "messages")),
+    *(
+        (api, _PLAIN, name, False)
+        for api, named in SETTINGS.items()
+        for name, settings in named.items()
+        if name not in (DEFAULT, _UNREPORTED) and "base_url" not in settings
+    ),
+]
+IN_GATE: Final = [
+    *((api, _PLAIN, DEFAULT, False) for api in ("responses", "messages", "gemini")),
+    ("messages", _PLAIN, DEFAULT, True),
+]
 
 
 def entries(sent: bytes) -> list[dict[str, Any]]:
@@ -75,13 +90,14 @@ def bill(api: Api, heard: Heard) -> int:
     return total if is_call(heard) else total // 2
 
 
-@pytest.mark.parametrize(
-    ("api", "wait"), in_gate(CASES, [("responses", None), ("messages", None), ("gemini", None), ("messages", "batch")])
-)
-def test_run_at_a_providers_own_address(shell: Shell, providers: Providers, api: Api, wait: str | None) -> None:
+@pytest.mark.parametrize(("api", "prompt", "settings", "waits"), in_gate(CASES, IN_GATE))
+def test_run_at_a_providers_own_address(
+    shell: Shell, providers: Providers, api: Api, prompt: str, settings: str, waits: bool
+) -> None:
     """Each body has the SDK's types, only the provider's key is sent, and the stated cost is the bill."""
-    player = {"bot": "LLMBot", "name": "p", "api": api, "model": MODELS[api], **({"wait": wait} if wait else {})}
-    ended = shell("run", config_file(player), "--output", "r", "--quiet")
+    player = {"bot": "LLMBot", "name": "p", "api": api, "model": MODELS[api], "prompt": prompt}
+    more = SETTINGS[api][settings] | ({"wait": "batch"} if waits else {})
+    ended = shell("run", config_file(player | more), "--output", "r", "--quiet")
     assert (ended.code, ended.err) == (0, "")
     assert {(heard.host, heard.status) for heard in providers.heard} == {(HOSTS[api], 200)}
     assert {
