@@ -13,7 +13,6 @@ from dubito.cli import output
 from dubito.cli.output import note, say, table
 from dubito.commands import build_command, repeat_command
 from dubito.errors import BotError, GameError, RunStopped, UsageError, describe_signal, one_line
-from dubito.experiment.chance import ChanceLine, find_chance
 from dubito.experiment.experiment import describe_claims, describe_fake_models, list_claims, player_labels
 from dubito.experiment.lies import count_lies_in_folder
 from dubito.experiment.run import RunResult
@@ -42,6 +41,7 @@ from dubito.store.folder import list_not_enforced, load_manifest
 from dubito.store.spend import dollars
 
 if TYPE_CHECKING:
+    from dubito.experiment.chance import ChanceLine
     from dubito.report.documents import RunObject
 
 _MAX_SUMMARY_ROWS: Final = 5
@@ -101,7 +101,11 @@ def print_end(run: RunResult) -> None:
         say(fill(claims, 79, break_on_hyphens=False))
 
 
-def _find_chance(run: RunResult) -> ChanceLine | None:
+def _find_chance(run: RunResult) -> "ChanceLine | None":
+    if not run.run.has_records:
+        return None
+    from dubito.experiment.chance import find_chance  # imported late, since runs of bots need no scale
+
     return find_chance(run.run, run.tally.games // run.experiment.games_per_deal)
 
 
@@ -110,7 +114,7 @@ def _print_chance(run: RunResult) -> None:
     first = run.game.results.measures[0]
     if line := _find_chance(run):
         level = cell_text(line.rates[first.key], column_kind(first))
-        say(f"chance: {line.bot}, which decides at random, has {level} in the same seats")
+        say(f"random play ({line.bot}) in the same seats: {level}")
 
 
 def _describe_model_use(run: RunResult) -> str:

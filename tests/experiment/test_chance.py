@@ -59,7 +59,7 @@ def test_chance_is_not_measured_where_it_is_a_contender_or_would_need_calls() ->
 def test_chance_lies_outside_the_run(tmp_path: Path, shell: Shell) -> None:
     words = ("--bots", "StefaBot,UsualBot", "--contenders", "house:house-random@plain", "--table-sizes", "3")
     said = shell("run", *words, "--games", "12", "--max-turns", "40", "--output", "r")
-    (line,) = re.findall(r"^chance: RandomBoi, which decides at random, has (.*) in the same seats$", said.out, re.M)
+    (line,) = re.findall(r"^random play \(RandomBoi\) in the same seats: (.*)$", said.out, re.M)
     assert "RandomBoi" not in (shell.folder / "r" / "all_games.yaml").read_text()
     with open_recorded_run(shell.folder / "r") as run:
         assert (run.game_count, run.names) == (12, ["StefaBot", "UsualBot", "house:house-random@plain"])

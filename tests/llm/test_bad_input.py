@@ -67,7 +67,7 @@ def test_rejected_key_stops_the_run(
 def sentence_after_no_game(ended: Ended) -> str:
     """Return the message of a run that stopped before its first game was finished."""
     assert ended.code == 3
-    first, last = ended.err.splitlines()
+    *_, first, last = ended.err.splitlines()
     assert first == "No results yet: no games are finished."
     return last.removeprefix("dubito: ")
 

@@ -112,7 +112,7 @@ def test_a_game_without_words_is_shown_as_plain_data(shell: Shell, chrome: Chrom
     (panel,) = game["panels"]
     assert panel.keys() == {"title", "truth"}
     assert panel["title"] == "The deal"
-    assert panel["truth"].startswith("cards: ")
+    assert panel["truth"].startswith("deal: ")
     chrome.open(Path("r/report/games/0.html"), "#turn=1")
     assert chrome.errors == []
     assert chrome.text("#said") == game["story"][0]
