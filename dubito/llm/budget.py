@@ -10,7 +10,7 @@ deals.
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from dubito.llm.forecast import Forecast, PastGames
@@ -46,7 +46,7 @@ class Budget:
         self._forecast = Forecast(past or PastGames())
         self._settled = threading.Condition()
         self.spent = spent or Spend()
-        self._assumed = assumed or Spend()
+        self.assumed = assumed or Spend()
         self.reserved = reserved or Spend()  # total worst case of the calls in flight
         self._in_progress: dict[int, int] = {}  # deals by game
         # Their deals in order, each with the cost until it and all older ones have ended. None: recompute.
@@ -73,7 +73,7 @@ class Budget:
         """Reserve the worst case of a batched request, or return why the budget cannot cover it."""
         with self._settled:
             if (cap := self._caps.find_exceeded(self.spent + self.reserved + worst)) is not None:
-                return self._describe_end(cap, worst, "the next call needs up to")
+                return str(BudgetEnd(self, cap, worst, "the next call needs up to"))
             self.reserved += worst
             return None
 
@@ -127,9 +127,9 @@ class Budget:
         if needed is None:
             return "no game has ended yet, so the cost per game is unknown"
         cap = self._caps.find_exceeded(self.spent + needed)
-        return (
-            None if cap is None or needed == Spend() else self._describe_end(cap, needed, "the next deal needs up to")
-        )
+        if cap is None or needed == Spend():
+            return None
+        return str(BudgetEnd(self, cap, needed, "the next deal needs up to"))
 
     @contextmanager
     def playing(self, game: int, deal: int) -> Iterator[None]:
@@ -166,7 +166,7 @@ class Budget:
             if self._reason_to_wait(worst, deal) is not None:
                 raise OutOfTurn
             if (cap := self._caps.find_exceeded(self.spent + worst)) is not None:
-                raise AccountFault(self._describe_end(cap, worst, "the next call needs up to"))
+                raise AccountFault(BudgetEnd(self, cap, worst, "the next call needs up to"))
             self.reserved += worst
             self._forecast.count_reservation(worst)
 
@@ -177,7 +177,7 @@ class Budget:
             self._costs = None
             self.reserved -= worst
             self.spent += used
-            self._assumed += used if used == worst else Spend()
+            self.assumed += used if used == worst else Spend()
 
     def wake_waiting(self) -> None:
         with self._settled:
@@ -193,19 +193,37 @@ class Budget:
             fault.spent = Spend()
             raise fault
 
-    def _describe_end(self, cap: str, more: Spend, what: str) -> str:
+    @property
+    def limits(self) -> Mapping[str, int]:
+        return self._caps.limits
+
+    @property
+    def is_too_small(self) -> bool:
+        """Whether it was not even enough for the first game."""
+        return self._forecast.has_no_ended_game and not self._forecast.is_idle
+
+
+class BudgetEnd:
+    """The message that a budget is used up.
+
+    It states what has been spent when it is shown: when it is raised, other calls can still be in flight.
+    """
+
+    def __init__(self, budget: Budget, cap: str, more: Spend, what: str) -> None:
+        self._budget, self._cap, self._more, self._what = budget, cap, more, what
+        self._small = ": it was too small for a single game" if budget.is_too_small else ""
+
+    def __str__(self) -> str:
+        cap, budget = self._cap, self._budget
         write = dollars if cap == "usd" else "{:,}".format
-        amounts = self._caps.limits, self.spent.amounts, more.amounts
-        most, spent, needed = (write(each[cap]) for each in amounts)
+        most, spent, needed = (write(each[cap]) for each in (budget.limits, budget.spent.amounts, self._more.amounts))
         unit = "" if cap == "usd" else f" {cap}"
         assumed = ""
-        if self._assumed.usd and cap == "usd":
-            assumed = f" (including {dollars(self._assumed.usd)}, the maximum for calls whose cost is unknown)"
-        is_too_small = self._forecast.has_no_ended_game and not self._forecast.is_idle
-        small = ": it was too small for a single game" if is_too_small else ""
+        if budget.assumed.usd and cap == "usd":
+            assumed = f" (including {dollars(budget.assumed.usd)}, the maximum for calls whose cost is unknown)"
         return (
-            f"the budget is used up: {spent} of {most}{unit} spent{assumed}, and {what} {needed}; raise "
-            f"`budget.{cap}`{small}"
+            f"the budget is used up: {spent} of {most}{unit} spent{assumed}, and {self._what} {needed}; raise "
+            f"`budget.{cap}`{self._small}"
         )
 
 

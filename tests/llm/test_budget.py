@@ -218,6 +218,16 @@ def test_budget_message_states_spending_and_cap(caps: dict[str, int], spent: Spe
     assert sentence.format(f"{WORST.tokens:,}") in str(refused.value)
 
 
+def test_budget_message_includes_calls_that_were_in_flight() -> None:
+    budget = new_budget(usd=WORST.usd)
+    budget.reserve(WORST, 0)
+    budget.spent += Spend(usd=1)
+    with pytest.raises(AccountFault) as refused:
+        budget.reserve(Spend(usd=WORST.usd), 0)
+    budget.settle(0, WORST, WORST, is_reply=True)
+    assert f"used up: {dollars(WORST.usd + 1)} of" in str(refused.value)
+
+
 PRICES = read_prices(
     {
         "house-sharp": {"input": 2, "cached_input": 0.1, "cache_write": 2.5, "output": 10},
