@@ -105,6 +105,7 @@ def test_model_progress_is_a_bar_above_other_output(
         (((10, 1), (20, 11)), ["", ", 29 s left"]),  # a machine that is still loading
         # The first answers are from the cache.
         (((4, 20), (20, 22), (40, 24)), [", 4 s left", ", 2 min left", ", 3 min left"]),
+        (((80, 1),), [", 52 min left"]),  # after a minute, one game of a slow server is enough
     ],
 )
 def test_time_left_follows_the_recent_speed(
@@ -133,6 +134,15 @@ def test_games_without_models_do_not_affect_time_left() -> None:
     played, left = forecast.parts(40)
     assert played == 1 + 12 / 32  # the usual number is at least what every game has asked
     assert left == pytest.approx(20 / 32 + 28 * 2 / 12)  # most games that have not started will ask nothing either
+
+
+def test_first_game_has_as_many_questions_as_a_sample() -> None:
+    forecast = Forecast(PastGames())
+    forecast.sampled_questions = 20
+    forecast.start(0)
+    for _ in range(5):
+        forecast.count_question(0)
+    assert forecast.parts(4) == (5 / 20, 3.75)
 
 
 def test_progress_omits_calls_before_the_first_request() -> None:
