@@ -51,6 +51,7 @@ class SampledQuestions(NamedTuple):
 
 _NO_SAMPLE: Final = SampledQuestions({}, 0, 0)
 _NO_SEATS: Final[Mapping[str, AgentSeat]] = {}
+_IN_FLIGHT_ADVICE: Final = "; set `in_flight` to the number of calls that it answers at once"
 _MAX_SAMPLE_TURNS: Final = 100  # few games have more
 _MAX_SAMPLE_GAMES: Final = 10  # enough for each model player to play one game in most experiments
 
@@ -139,11 +140,12 @@ def _run_preflights(
     warn, is_said = progress.warn if options.on_unusable == "fallback" else None, False
     for number, player in enumerate(deciders.values(), first):
         asked = sampled.by_player.get(player.name, [])
-        preflight = Preflight(player.name, number, player.settings, player.asks, warn, progress.clock)
+        preflight = Preflight(player.name, number, player.settings, player.asks, warn)
         preflight.run(longest_samples([*player.prompt.samples, *asked]), next(iter(asked), None))
         if preflight.slow_seconds is not None and asked and not is_said:
             is_said = True
-            progress.warn(_describe_duration(preflight.slow_seconds, asked[0][0], sampled, games))
+            advice = "" if is_started_by_run(player.settings.base_url or "") else _IN_FLIGHT_ADVICE
+            progress.warn(_describe_duration(preflight.slow_seconds, asked[0][0], sampled, games) + advice)
 
 
 def _describe_duration(seconds: float, prompt: RenderedPrompt, sampled: SampledQuestions, games: int) -> str:

@@ -8,7 +8,6 @@ A server on this machine can take minutes to read a late turn. It is asked no mo
 run started the server, that question is the player's first one in a game, which is short.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -54,7 +53,6 @@ class Preflight:
     settings: ModelSettings
     asks: Asks
     warn: Callable[[str], None] | None = None
-    clock: Callable[[], float] = time.monotonic
     slow_seconds: float | None = None  # how long a slow server took for its first answer
     _replies: list[tuple[Request, Reply]] = field(default_factory=list)  # replies with their requests
     _has_found_cut: bool = False
@@ -69,24 +67,24 @@ class Preflight:
         if first is not None and is_started_by_run(server):
             questions.insert(0, first)
         for decision, sample in enumerate(questions):
-            start = self.clock()
             self._check(decision, sample)
-            if decision == 0 and self._is_enough(self.clock() - start, is_short=sample is first):
+            if decision == 0 and self._is_enough(is_short=sample is first):
                 return
         longest = max(self._replies, key=lambda pair: prompt_size(pair[0]), default=None)
         if longest is not None and not self._has_found_cut and is_count_unusual(*longest):
             self._compare_with_short_prompt(*longest, samples[0], len(questions))
 
-    def _is_enough(self, seconds: float, *, is_short: bool) -> bool:
+    def _is_enough(self, *, is_short: bool) -> bool:
         """Return whether the first question is enough, since the server is slow."""
         server = self.settings.base_url or ""
         if not is_on_this_machine(server) or is_house(server):
             return False
-        if {reply.origin for _, reply in self._replies} == {"cache"}:
-            # The speed is unknown, but an earlier run asked this and, unless the server was slow, the other questions.
+        seconds = [reply.seconds for _, reply in self._replies if reply.seconds is not None]
+        if not seconds:
+            # All were cached: an earlier run asked this and, unless the server was slow, the other questions.
             return is_short
-        if seconds >= _SLOW_SECONDS:
-            self.slow_seconds = seconds
+        if max(seconds) >= _SLOW_SECONDS:
+            self.slow_seconds = max(seconds)
         return self.slow_seconds is not None
 
     def _compare_with_short_prompt(self, request: Request, reply: Reply, sample: "Sample", decision: int) -> None:

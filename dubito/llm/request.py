@@ -16,7 +16,7 @@ DubitoError
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from typing import Any, Final, Literal, Protocol, get_args
@@ -143,6 +143,7 @@ class Reply:
     model: str | None = None  # the model named in the reply, usually the snapshot behind the requested name
     problem: str = ""  # why the text is missing, or why it is not an answer
     thoughts: str | None = None  # the model's reasoning, which is not part of the text
+    seconds: float | None = field(default=None, compare=False)  # how long the call took, in a preflight
 
     @property
     def digest(self) -> str:

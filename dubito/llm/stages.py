@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock, get_ident
 from typing import Final, cast
 
@@ -226,8 +226,9 @@ class LoggedCalls:
         reply, _, failed = log_reply(self.log, key, attempt, received, self.estimator, self.provider.errors, seconds)
         if failed:
             raise failed
-        if attempt.place.is_in_game:
-            self.times.add(seconds)
+        if not attempt.place.is_in_game:
+            return replace(reply, seconds=seconds)
+        self.times.add(seconds)
         return reply
 
 

@@ -95,6 +95,16 @@ def test_preflight_question_is_as_long_as_in_late_turns(shell: Shell, seated: bo
     assert checks(server.heard) == [], "the preflight question is longer than the example positions"
 
 
+def test_slow_server_on_this_machine_is_asked_one_question(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dubito.llm.preflight._SLOW_SECONDS", 0.0)
+    with Server(answering_by_form) as server:
+        ended = run_cli(shell, player_at(server, prompt="reasoned"), games=1)
+    assert ended.code == 0
+    assert rows(Path("r"), "SELECT count(*) FROM attempts WHERE game < 0") == [(1,)]
+    assert "the server is slow" in ended.err
+    assert "set `in_flight` to the number of calls that it answers at once" in ended.err
+
+
 def schema_of(heard: Incoming) -> str:
     form = heard.body.get("text") or heard.body.get("response_format") or heard.body["output_config"]
     return json.dumps(form, sort_keys=True)
