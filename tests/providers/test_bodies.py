@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable
 from contextlib import suppress
+from copy import deepcopy
 from typing import Final
 
+import anthropic
 import pytest
 
 from dubito.errors import UsageError
@@ -15,7 +17,7 @@ from dubito.llm.protocols import find_protocol
 from dubito.llm.questions import check_askable
 from dubito.llm.request import Attempt, AttemptFailed, Reply, Request
 from dubito.llm.settings import check_settings
-from dubito.model_settings import Api, ModelSettings
+from dubito.model_settings import Api, ModelSettings, nested_items
 from tests.cli.kit import REPO
 from tests.conftest import in_gate
 from tests.freeze.games import playable
@@ -73,3 +75,17 @@ def test_bodies_have_the_sdks_types(api: Api, title: str, at_length: bool, subte
                 whole = [request.body for request in sent]
                 streamed = [{**body, **find_protocol(api).stream_fields} for body in whole]
                 assert {fault for body in whole + streamed for fault in find_faults(body, PARAMETERS[api])} == set()
+
+
+@pytest.mark.parametrize("title", in_gate(playable(), ["dubito"]))
+def test_schemas_have_only_rules_that_anthropic_enforces(title: str, at_length: bool) -> None:
+    """Anthropic's SDK moves other rules, such as the length of a text, into descriptions."""
+    game = find_game(title, REPO)
+    for name in prompt_names(REPO, game):
+        for request in requests(questions(load_prompt(name, REPO, game), at_length), settings_of("messages", DEFAULT)):
+            schema = request.body["output_config"]["format"]["schema"]
+            sent, enforced = (
+                [value for key, value in nested_items(each) if key == "description"]
+                for each in (schema, anthropic.transform_schema(deepcopy(schema)))
+            )
+            assert sent == enforced
