@@ -38,7 +38,7 @@ class ChanceLine:
 
 
 def find_chance(run: ResolvedRun, deals: int) -> ChanceLine | None:
-    """Return where chance stands on the first deals of a run with models or programs, unless it is a contender."""
+    """Return the results of random play on the first deals of a run with models or programs, if not a contender."""
     if not run.has_records or not deals or run.game.chance_bot in [spec.bot for spec in run.experiment.contenders]:
         return None
     return measure_chance(run, run.experiment.deal_numbers[: min(deals, MAX_CHANCE_DEALS)])

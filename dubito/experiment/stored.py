@@ -292,7 +292,7 @@ class Run:
 
     @cached_property
     def chance(self) -> "ChanceLine | None":
-        """Where chance stands in a run with models or programs, or None if bots have changed or cannot be found."""
+        """The results of random play in a run with models or programs, or None if bots are missing or have changed."""
         from dubito.experiment.chance import find_chance  # imported late, since listing runs does not need it
 
         try:
