@@ -49,9 +49,10 @@ def measure_chance(run: ResolvedRun, deals: range) -> ChanceLine | None:
 
     Return None if the run has no contenders, if opponents need calls, or if the game has no such player.
     """
-    opponents = [player for player in run.players if player.spec in run.experiment.bots]
-    needs_calls = any(player.bot.cls.is_model or player.bot.cls.is_program for player in opponents)
-    if run.game.chance_bot not in run.registry.bots or not run.experiment.contenders or needs_calls:
+    opponents = run.opponents
+    if run.game.chance_bot not in run.registry.bots or not run.experiment.contenders:
+        return None
+    if any(player.needs_calls for player in opponents):
         return None
     return _play_chance(run, opponents, deals)
 
@@ -111,7 +112,7 @@ def _list_tables(run: ResolvedRun) -> Iterator[tuple[list[str], Experiment, Sequ
     usual = run.game.rules().model_dump()
     uncapped = {**capped, limit: max(capped[limit], usual[limit])} if limit else capped
     smallest = (run.game.seat_range(run.rules)[0],)
-    own = [player for player in run.players if player.spec in experiment.bots]
+    own = run.opponents
     weakest = _rank_opponents(replace(run, experiment=replace(experiment, table_sizes=smallest, rules=uncapped)))
     sizes = [experiment.table_sizes, *([smallest] if experiment.table_sizes != smallest else [])]
     groups = [own, weakest[:3], weakest[1:4], weakest[:2], weakest[:1]]

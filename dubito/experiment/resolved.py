@@ -71,6 +71,11 @@ class ResolvedPlayer:
     def name(self) -> str:
         return self.spec.name
 
+    @property
+    def needs_calls(self) -> bool:
+        """Whether its answers come from a model, a program or an agent."""
+        return self.bot.cls.is_model or self.bot.cls.is_program
+
 
 @dataclass(frozen=True)
 class ResolvedRun:
@@ -97,6 +102,10 @@ class ResolvedRun:
         return replace(self, experiment=experiment, players=players)
 
     @property
+    def opponents(self) -> Sequence[ResolvedPlayer]:
+        return [player for player in self.players if player.spec in self.experiment.bots]
+
+    @property
     def game(self) -> Game:
         return self.registry.game
 
@@ -120,4 +129,4 @@ class ResolvedRun:
     @property
     def has_records(self) -> bool:
         """Whether answers of models or programs are recorded. Such games are played in threads."""
-        return bool(self.models or self.programs)
+        return any(player.needs_calls for player in self.players)

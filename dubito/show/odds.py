@@ -105,7 +105,7 @@ def _table_at_start(run: Run, number: int) -> tuple[Table, str | None]:
     streams = DealStreams(experiment.seed, deal)
     lineup = draw_lineup(experiment, deal, place, streams)
     players = [run.resolved.players[player] for player in lineup.seats]
-    asks = {player.name for player in players if player.bot.cls.is_model or player.bot.cls.is_program}
+    asks = {player.name for player in players if player.needs_calls}
     usual = next(iter(run.game.words.BOTS), run.game.fallback)
     entrants = [
         Entrant(player.name, run.registry.find(usual).cls)

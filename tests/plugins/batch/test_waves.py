@@ -137,12 +137,7 @@ def test_budget_is_kept_and_run_resumes_with_more(tmp_path: Path) -> None:
 def test_status_lists_batches_of_a_stopped_run(tmp_path: Path, shell: Shell) -> None:
     with Provider() as server:
         how = means(Path("r"))
-
-        def stop(event: str) -> None:
-            if event == "look":
-                how.stop.set()
-
-        server.befalls = stop
+        server.befalls = lambda event: how.stop.set() if event == "look" else None
         of = waiting(server, "messages")
         run = play(check_models(resolved(of), how.calls), Path("r"), replace(how, model_progress=NoWait()))
         assert run.interrupted
@@ -166,12 +161,7 @@ def test_requests_in_flight_are_found_under_another_key_variable(
     monkeypatch.setenv("ANOTHER_KEY", "any")
     with Provider() as server:
         how = means(Path("r"))
-
-        def stop(event: str) -> None:
-            if event == "look":
-                how.stop.set()
-
-        server.befalls = stop
+        server.befalls = lambda event: how.stop.set() if event == "look" else None
         of = check_models(resolved(waiting(server, "responses")), how.calls)
         assert play(of, Path("r"), replace(how, model_progress=NoWait())).interrupted
         server.befalls = lambda event: None
