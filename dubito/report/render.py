@@ -6,6 +6,7 @@ Templates escape all texts. JSON data is embedded in a form that cannot close it
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import CodeType
 from typing import Any, Final
 
@@ -143,7 +144,10 @@ def escape_values(value: Any) -> Any:
 
 
 def embed_json(value: Any) -> Markup:
-    text = json.dumps(escape_values(value), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    write = partial(json.dumps, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    text = write(value)
+    if "\\u" in text or printable(text) != text:  # most pages have nothing to escape
+        text = write(escape_values(value))
     return Markup(text.replace("<", "\\u003c"))  # noqa: S704
 
 

@@ -20,6 +20,7 @@ from dubito.experiment.config import SETTINGS, Config, parse_config, read_config
 from dubito.experiment.model_players import model_words
 from dubito.experiment.plan import plan_experiment
 from dubito.experiment.saved_config import FREE_SETTINGS, load_stored_config
+from dubito.files import read_yaml
 from dubito.game.find import find_bots
 from dubito.model_settings import ModelSettings
 from dubito.settings import Setting
@@ -154,7 +155,7 @@ def test_run_is_extended_by_name(shell: Shell) -> None:
     (folder,) = Path("runs").iterdir()
     assert shell("run", folder.name, "--games", "60", "--quiet").code == 0
     assert shell("run", *FIELD, "--games", "60", "--seed", "9", "--quiet", "--output", "whole").code == 0
-    read = [yaml.safe_load((one / "all_games.yaml").read_text()) for one in (folder, Path("whole"))]
+    read = [read_yaml(one / "all_games.yaml") for one in (folder, Path("whole"))]
     assert read[0] == read[1]
     assert read_config(folder / CONFIG)["games"] == 60
 
@@ -316,7 +317,7 @@ def test_latest_run_is_not_a_part_of_a_rating(shell: Shell) -> None:
     assert shell("run", *FIELD, "--games", "9", "--output", "runs/mine", "--quiet").code == 0
     shutil.copytree("runs/mine", "runs/rate-x/field")
     manifest = Path("runs/rate-x/field") / MANIFEST
-    content = yaml.safe_load(manifest.read_text())
+    content = read_yaml(manifest)
     content["identity"]["book"] = {"name": "x", "digest": "0" * 64, "part": "field"}
     manifest.write_text(yaml.safe_dump(content, sort_keys=False))
     assert "the latest run: runs/mine" in shell("status").err

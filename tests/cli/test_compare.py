@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from dubito.cli.main import main
+from dubito.files import read_yaml
 from tests.cli.kit import Shell
 from tests.llm.kit import Incoming, Response, Server, config_file, contender, respond
 
@@ -32,7 +33,7 @@ def run(shell: Shell, folder: str, contenders: str, *flags: str, games: int = 40
 def change(folder: str, **identity: Any) -> None:
     """Change values in the identity in a run's manifest."""
     path = Path(folder, "manifest.yaml")
-    manifest = yaml.safe_load(path.read_text())
+    manifest = read_yaml(path)
     manifest["identity"] |= identity
     path.write_text(yaml.safe_dump(manifest, sort_keys=False))
 
@@ -95,7 +96,7 @@ def test_bounds_of_opponents_are_shown(shell: Shell) -> None:
     header, row = said[1].split(f"{title}\n")[1].splitlines()[:2]
     assert re.split("  +", header)[3:] == ENDS
     name, _, games, share, low, high, *hard = re.split("  +", row)
-    results = yaml.safe_load(next(Path("runs").glob("seated-*/all_games.yaml")).read_text())
+    results = read_yaml(next(Path("runs").glob("seated-*/all_games.yaml")))
     assert (name, int(games)) == ("flawed", results["flawed"]["total"]["games"])
     assert 0 < float(share) <= 100
     assert [low, high] == hard, "there are no soft wins with three players"
@@ -187,7 +188,7 @@ def test_compare_needs_a_run(shell: Shell) -> None:
 
 
 def field_of(folder: str) -> list[dict[str, Any]]:
-    bots: list[dict[str, Any]] = yaml.safe_load(Path(folder, "manifest.yaml").read_text())["identity"]["bots"]
+    bots: list[dict[str, Any]] = read_yaml(Path(folder, "manifest.yaml"))["identity"]["bots"]
     return bots
 
 

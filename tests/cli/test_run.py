@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import yaml
 
 from dubito.commands import called_program
 from dubito.experiment.stored import open_recorded_run
+from dubito.files import read_yaml
 from dubito.games.dubito.engine import RESULTS
 from dubito.stats.tally import unpack_outcome
 from dubito.store.run_db import RunDb
@@ -79,7 +79,7 @@ def test_a_run_prints_its_ranking_and_keeps_it_on_disk(shell: Shell) -> None:
     assert said.code == 0
     assert said.err == ""
     ranking = rows(said, "60 games")
-    results = yaml.safe_load(Path("mine/all_games.yaml").read_text())
+    results = read_yaml(Path("mine/all_games.yaml"))
     assert set(ranking) == set(results) == {"StefaBot", "ClaudeBot", "RandomBoi"}
     for name, (_, _, games, *_) in ranking.items():
         assert int(games) == results[name]["total"]["games"]
@@ -157,7 +157,7 @@ def test_bot_error_stops_the_run_and_is_reported_r13(shell: Shell) -> None:
     assert "node C (should_doubt) answered a value of type int, not True or False" in said.err
     assert "Faulty (seat " in said.err
     kept = int(said.err.split("; ")[1].split()[0])
-    results = yaml.safe_load(Path("out/all_games.yaml").read_text())
+    results = read_yaml(Path("out/all_games.yaml"))
     assert 0 < kept < 300
     assert sum(bot["total"]["games"] for bot in results.values()) >= 3 * kept
     again = shell("run", "--bots", "Faulty,StefaBot", "--games", "300", "--quiet", "--output", "out")
@@ -253,7 +253,7 @@ def test_ctrl_c_stops_and_saves_finished_games(tmp_path: Path) -> None:
     assert "stopped by Ctrl-C" in err
     assert "Traceback" not in err
     kept = int(err.rpartition("Ctrl-C; ")[2].split()[0].replace(",", ""))
-    results = yaml.safe_load((tmp_path / "out" / "all_games.yaml").read_text())
+    results = read_yaml(tmp_path / "out" / "all_games.yaml")
     assert sum(bot["total"]["games"] for bot in results.values()) == 3 * kept > 0
     assert "results digest: " in out
 
@@ -278,7 +278,7 @@ def test_full_disk_stops_the_run_cleanly(tmp_path: Path, workers: str) -> None:
     assert "cannot write out/run.db" in err
     assert "Traceback" not in err
     kept = int(err.rpartition("; ")[0].rpartition("; ")[2].split()[0].replace(",", ""))
-    results = yaml.safe_load((tmp_path / "out" / "all_games.yaml").read_text())
+    results = read_yaml(tmp_path / "out" / "all_games.yaml")
     with open_recorded_run(tmp_path / "out") as run:
         assert run.game_count == kept
     assert sum(bot["total"]["games"] for bot in results.values()) == 3 * kept > 0

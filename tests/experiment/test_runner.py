@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-import yaml
-
 from dubito.experiment.run import find_finished_run
+from dubito.files import read_yaml
 from dubito.games.dubito.engine import RESULTS
 from dubito.stats.tally import sum_deals, unpack_outcome
 from dubito.store.run_db import RunDb
@@ -19,7 +18,7 @@ def test_stored_sums_match_the_stored_games(tmp_path: Path) -> None:
     with RunDb.open(tmp_path / "run" / "run.db") as db:
         rows = [unpack_outcome(row, RESULTS) for row in db.outcomes()]
         assert db.sums_json() == sum_deals([rows[k : k + 2] for k in range(0, 60, 2)], RESULTS).to_json()
-    results = yaml.safe_load((tmp_path / "run" / "all_games.yaml").read_text())
+    results = read_yaml(tmp_path / "run" / "all_games.yaml")
     assert list(results) == run.experiment.names == [*BOTS, "StefaBot", "ClaudeBot"]
     assert sum(results[name]["total"]["games"] for name in results) == sum(len(row.seats) for row in rows)
 

@@ -20,13 +20,13 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 import pytest
-import yaml
 
 from dubito.cli.main import main
+from dubito.files import read_yaml
 from tests.cli.kit import REPO, Result, with_test_flags
 
 HERE: Final = Path(__file__).parent
-SCENES: Final[dict[str, list[str]]] = yaml.safe_load((HERE / "scenes.yaml").read_text(encoding="utf-8"))
+SCENES: Final[dict[str, list[str]]] = read_yaml(HERE / "scenes.yaml")
 OF_OPENSPIEL: Final = "openspiel|tournament|kuhn_poker|leduc|liars|gin_rummy|policy"
 AT_LENGTH: Final = frozenset(
     {

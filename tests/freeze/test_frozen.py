@@ -7,6 +7,7 @@ from shutil import copytree
 import pytest
 import yaml
 
+from dubito.files import read_yaml
 from dubito.games.dubito.game import GAME
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
@@ -76,7 +77,7 @@ def test_finished_run_distinguishes_fake_models_and_counts_lies(shell: Shell) ->
         "StefaBot": "hand-written",
         "UsualBot": "hand-written",
     }
-    counted = yaml.safe_load(Path("finished/all_games.yaml").read_text())
+    counted = read_yaml(Path("finished/all_games.yaml"))
     assert all(int(row["chosen"]) + int(row["forced"]) == counted[row["bot"]]["total"]["bluffs"] > 0 for row in rows)
 
 

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import yaml
-
+from dubito.files import read_yaml
 from dubito.model_settings import Api
 from tests.llm.kit import YES, reply_body
 
@@ -23,7 +22,7 @@ def openai(code: str | None, message: str, kind: str | None = "invalid_request_e
     return {"error": {"message": message, "type": kind, "param": None, "code": code, **more}}
 
 
-_TABLES: Final = yaml.safe_load(Path(__file__).with_name("errors.yaml").read_text(encoding="utf-8"))
+_TABLES: Final = read_yaml(Path(__file__).with_name("errors.yaml"))
 STATUSES: Final[Mapping[str, ErrorCase]] = {name: ErrorCase(**row) for name, row in _TABLES["with_status"].items()}
 _ALONE: Final[Mapping[str, ErrorCase]] = {name: ErrorCase(**row) for name, row in _TABLES["alone"].items()}
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dubito.errors import UsageError
+from dubito.files import read_yaml
 from dubito.games.dubito.game import GAME
 from dubito.house.core import model_names
 from dubito.llm import price_list
@@ -203,7 +204,7 @@ def test_own_price_overrides_the_list_price() -> None:
     assert find_price(openai, "free", {"free": Price(0, 0, 0, 0)}) == Price(0, 0, 0, 0)
 
 
-SHIPPED: dict[str, Any] = yaml.safe_load(Path(price_list.__file__).with_name("prices.yaml").read_text(encoding="utf-8"))
+SHIPPED: dict[str, Any] = read_yaml(Path(price_list.__file__).with_name("prices.yaml"))
 LINES = [
     (server, model, entry)
     for server, listed in SHIPPED["servers"].items()

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import yaml
 
+from dubito.files import read_yaml
 from dubito.llm.known_errors import KNOWN_ERRORS
 from dubito.llm.protocols import read_reply
 from dubito.llm.provider_errors import ErrorReader
@@ -18,7 +18,7 @@ from tests.llm.kit import Line, Response
 from tests.llm.test_providers import build_attempt
 
 ADDRESS: Final = "http://models.example/v1"
-ERRORS: Final = yaml.safe_load(Path(__file__).with_name("server_errors.yaml").read_text(encoding="utf-8"))
+ERRORS: Final = read_yaml(Path(__file__).with_name("server_errors.yaml"))
 
 
 def text_of(row: dict[str, Any]) -> str:

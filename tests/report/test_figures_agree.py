@@ -20,6 +20,7 @@ import yaml
 from dubito.cli.main import main
 from dubito.experiment.lies import count_lies
 from dubito.experiment.stored import open_recorded_run
+from dubito.files import read_yaml
 from dubito.games.dubito.cards import Hand, TurnOutput
 from dubito.games.dubito.engine import Rules, State
 from dubito.stats.tally import contender_scores
@@ -321,7 +322,7 @@ NAMES = ("bot", "contender", "player", "against", "other", "first", "second", "n
 
 
 def test_a_player_has_one_kind(shown: Shown) -> None:
-    manifest = yaml.safe_load((shown.folder / "r/manifest.yaml").read_text())["identity"]
+    manifest = read_yaml(shown.folder / "r/manifest.yaml")["identity"]
     entries = [*manifest["bots"], *manifest["contenders"]]
     kinds = {one["name"]: "fake model" if one["name"] in ("gpt-9", "opus") else "hand-written" for one in entries}
     assert {row["name"]: row["kind"] for row in shown.run["ranking"]} == kinds
@@ -385,7 +386,7 @@ def test_catches_by_pair_match_the_engine(shown: Shown) -> None:
     called = {"dubito": ("doubts", "bluff_caught"), "bs": ("accusations", "lies_accused")}
     if shown.run["game"] in called:
         calls, found_out = called[shown.run["game"]]
-        published = yaml.safe_load((shown.folder / "r/all_games.yaml").read_text())
+        published = read_yaml(shown.folder / "r/all_games.yaml")
         with open_recorded_run(shown.folder / "r") as source:
             lies = count_lies(source)
             for player, name in enumerate(source.names):
@@ -400,7 +401,7 @@ def test_voluntary_and_forced_lies_add_up(shown: Shown) -> None:
         assert not (shown.report / "data/lies.json").exists()
         assert {row["lies"] for row in shown.run["ranking"]} == {None}
         return
-    published = yaml.safe_load((shown.folder / "r/all_games.yaml").read_text())
+    published = read_yaml(shown.folder / "r/all_games.yaml")
     counted, said = data(shown.report, "lies"), {row["name"]: row["lies"] for row in shown.run["ranking"]}
     names = [*published]
     whole = dict.fromkeys(names, "bluffs" if shown.run["game"] == "dubito" else "lies")
@@ -447,7 +448,7 @@ def test_models_choices_match_its_decisions(shown: Shown) -> None:
 def dishonest(run: Path) -> set[tuple[int, int, int]]:
     """Derive from deals and outputs the game, seat and turn of every play that is a bluff by R5."""
     found = set[tuple[int, int, int]]()
-    rules = yaml.safe_load((run / "manifest.yaml").read_text())["identity"]["rules"]
+    rules = read_yaml(run / "manifest.yaml")["identity"]["rules"]
     for number, record in rows_of(run, "SELECT game, record FROM games"):
         kept = json.loads(record)
         game = State(Rules(**rules), [Hand(cards) for cards in kept["hands"]])

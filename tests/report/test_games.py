@@ -11,6 +11,7 @@ import yaml
 
 from dubito.cli.report import report as command
 from dubito.errors import UsageError
+from dubito.files import read_yaml
 from dubito.game.find import find_bots
 from dubito.games.dubito.engine import RESULTS
 from dubito.report.site import write_report
@@ -244,7 +245,7 @@ def test_run_without_finished_games_has_no_report(tmp_path: Path) -> None:
 
 def test_report_of_an_unfinished_run_is_labelled(tmp_path: Path) -> None:
     hand_written(tmp_path / "run", games=4)
-    manifest = yaml.safe_load((tmp_path / "run" / "manifest.yaml").read_text())
+    manifest = read_yaml(tmp_path / "run" / "manifest.yaml")
     (tmp_path / "run" / "manifest.yaml").write_text(yaml.safe_dump(manifest | {"games": 10}))
     assert "Unfinished: 4 of 10 games" in Page(report_of(tmp_path / "run") / "index.html").words
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from dubito.experiment.stored import open_recorded_run
+from dubito.files import read_yaml
 from dubito.games.dubito.engine import RESULTS
 from dubito.report.render import Site
 from dubito.report.scan import scan
@@ -24,7 +24,7 @@ COUNTS = [count for count in RESULTS.seat_counts if count != "cards"]
 
 
 def read_results(run: Path) -> dict[str, Any]:
-    content: dict[str, Any] = yaml.safe_load((run / "all_games.yaml").read_text())
+    content: dict[str, Any] = read_yaml(run / "all_games.yaml")
     return content
 
 
