@@ -98,6 +98,24 @@ class Marks:
 
 
 @dataclass(frozen=True, slots=True)
+class Scene:
+    """What pages play step by step on the table as it was before the move.
+
+    Somebody calls, cards turn over one by one, a stamp falls on them, and the pile flies to the seat that takes it.
+    """
+
+    caller: int
+    call: str  # in a speech bubble: Dubito!
+    cards: Sequence[str]  # the cards that turn over, or that stay face down if not everyone sees them
+    wrong: Sequence[str] = ()  # those of them that make a claim a lie
+    shown: bool = True  # whether everyone sees the cards
+    stamp: str = ""  # a word
+    bad: bool = False  # whether the stamp is about a lie or a loss
+    taker: int | None = None  # None if nobody takes the pile
+    pile: int = 0  # number of cards that the taker picks up
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
     """What a person can claim about the cards that they play."""
 
@@ -124,6 +142,7 @@ class Question:
     most: int | None = None  # maximum number of cards, if there is one
     others: Sequence[tuple[str, object]] = ()  # other answers, with the labels of their buttons
     tips: Mapping[str, str] = field(default_factory=dict)  # for a first game: by name; `lie` is about choosing one
+    prompt: str = ""  # what to answer to, beside the buttons: X claims one ace. Doubt it?
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +161,7 @@ class Teller(Generic[S]):
     """
 
     marks = Marks()  # of the last move
+    scene: Scene | None = None  # of the last move, if pages play it step by step
 
     def __init__(self, words: "Words", state: S, reader: Reader) -> None:
         self.words, self.state, self.reader = words, state, reader
@@ -158,13 +178,13 @@ class Teller(Generic[S]):
 
     def describe_move(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
         """Return the text for a move, given all its events."""
-        self.marks = Marks()
+        self.marks, self.scene = Marks(), None
         for event in events:
             self.see(event)
         return self.words.lines(events, self.reader)
 
     def see(self, event: GameEvent) -> None:
-        """Note an event of a move: set the move's `marks`, and keep what `panels` needs."""
+        """Note an event of a move: set the move's `marks` and `scene`, and keep what `panels` needs."""
 
     def panels(self) -> list[Panel]:
         """Return the whole state: the seats and the board."""

@@ -46,7 +46,16 @@ _MAX_FILE_BYTES: Final = 10_000_000  # size limit of a file in bytes; the longes
 _MAX_QUOTE: Final = 240  # maximum number of characters of a model's reason, shown next to the table
 _CHANGED: Final = "This file was changed after the game: its log does not match its moves."
 _STYLES: Final = ("look.css", "felt.css", "viewer.css", "sender.css")
-_SCRIPTS: Final = ("cards.js", "avatars.js", "board.js", "courses.js", "decisions.js", "sender.js", "viewer.js")
+_SCRIPTS: Final = (
+    "cards.js",
+    "avatars.js",
+    "scene.js",
+    "board.js",
+    "courses.js",
+    "decisions.js",
+    "sender.js",
+    "viewer.js",
+)
 
 
 _SHARE_RUN: Final = "share its run with `dubito report --site`"

@@ -7,7 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from dubito.errors import UsageError, join_names, pluralize
@@ -16,7 +16,7 @@ from dubito.game.moves import Forfeit, require_whole_game
 from dubito.game.reader import A_PERSON, THE_PERSON, YOU, name_seats, table_reader
 from dubito.game.record import GameRecord
 from dubito.game.seeds import Seed
-from dubito.game.words import Line, Marks, Panel, Play, describe_forfeit, describe_start, list_faces
+from dubito.game.words import Line, Marks, Panel, Play, Scene, describe_forfeit, describe_start, list_faces
 from dubito.llm.answers import extract_reasoning
 from dubito.llm.protocols import conversation, find_protocol, parse_stored_request, read_recorded_reply
 from dubito.llm.questions import parse_odds
@@ -154,7 +154,7 @@ class _Story:
     def build(self, moments: Iterable[Moment], names: Sequence[str]) -> dict[str, Any]:
         """Return the game's data. The moves of a turn form one step in the viewer."""
         state, words = self._session.state, self._words
-        self._panels = dealt = [*map(self._panel, self._teller.panels())]
+        self._panels = self._before = dealt = [*map(self._panel, self._teller.panels())]
         start = describe_start(words, state, self._session.reader)
         turns: list[dict[str, Any]] = []
         story: list[str] = []
@@ -165,6 +165,8 @@ class _Story:
                 turns.append(self._turn(turn))
                 story.append(" ".join(line.said for line in turn.lines if line.said))
                 turn, played = _Turn(), state.turns_played
+            else:
+                self._before = [*map(self._panel, self._teller.panels())]
         return {
             "names": list(names),
             "start": start,
@@ -184,19 +186,34 @@ class _Story:
             return
         turn.lines += self._teller.describe_move(moment.seat, moment.output, moment.events)
         turn.marks.append(self._teller.marks)
+        if (scene := self._teller.scene) is not None:
+            turn.scene = self._scene(scene)
         public = [event for event in moment.events if event.only is None]
         if moment.seat == turn.movers[0] and (speech := self._words.speech(moment.output, public)):
             turn.speech = speech
 
     def _turn(self, turn: "_Turn") -> dict[str, Any]:
         now = [*map(self._panel, self._teller.panels())]
+        changed = self._changes(now)
+        self._panels = self._before = now
+        truth = [[line.truth, self._indexes(line.cards)] for line in turn.lines if line.truth]
+        return {"seat": turn.movers[0], "panels": changed, "truth": truth} | turn.described()
+
+    def _changes(self, now: list[dict[str, Any]]) -> dict[int, Any]:
+        """Return the panels that changed since the last turn, by place."""
         changed: dict[int, Any] = {
             place: panel for place, panel in enumerate(now) if [panel] != self._panels[place : place + 1]
         }
-        changed |= dict.fromkeys(range(len(now), len(self._panels)))  # these panels no longer exist
-        self._panels = now
-        truth = [[line.truth, self._indexes(line.cards)] for line in turn.lines if line.truth]
-        return {"seat": turn.movers[0], "panels": changed, "truth": truth} | turn.described()
+        return changed | dict.fromkeys(range(len(now), len(self._panels)))  # these panels no longer exist
+
+    def _scene(self, scene: Scene) -> dict[str, Any]:
+        """Return what the viewer plays, with the panels as they are before it."""
+        wrong = [card in scene.wrong for card in scene.cards]
+        return asdict(scene) | {
+            "cards": self._indexes(scene.cards),
+            "wrong": wrong,
+            "panels": self._changes(self._before),
+        }
 
     def _panel(self, panel: Panel) -> dict[str, Any]:
         """Return what the viewer draws of a panel, without empty fields."""
@@ -235,6 +252,7 @@ class _Turn:
     lines: list[Line] = field(default_factory=list)
     marks: list[Marks] = field(default_factory=list)
     speech: str = ""
+    scene: dict[str, Any] = field(default_factory=dict)
 
     def described(self) -> dict[str, Any]:
         """Return who moved, how the moves are marked and which seats made mistakes, without empty fields."""
@@ -245,6 +263,7 @@ class _Turn:
             "caught": any(mark.catches for mark in self.marks),
             "note": ", ".join(filter(None, (mark.note for mark in self.marks))),
             "speech": self.speech,
+            "scene": self.scene,
         }
         return {
             "marks": [*dict.fromkeys(kind for mark in self.marks for kind in mark.kinds)],

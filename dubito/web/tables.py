@@ -28,7 +28,7 @@ from dubito.game.find import DUBITO
 from dubito.game.reader import name_seats
 from dubito.game.record import Records, Strict
 from dubito.game.seeds import TEXT_PATTERN
-from dubito.game.words import Option, Panel, Play, Question, Words, describe_answers, list_faces
+from dubito.game.words import Option, Panel, Play, Question, Scene, Words, describe_answers, list_faces
 from dubito.show.lie_review import LieReview
 from dubito.show.opponents import FamilyGames, Opponent, Opponents, as_sentence, describe_trouble
 from dubito.show.person import SEEDS, Setup, Sitting, seat_person, set_up
@@ -83,6 +83,7 @@ class Frame:
     sees: list[str]  # what the person sees and is asked, on their move
     to_move: int | None
     question: Question | None
+    scene: dict[str, Any] | None  # what happened in the last move, to be played on the frame before
 
 
 def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, lines: list[str]) -> Frame:
@@ -117,7 +118,16 @@ def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, lines: li
         sees=[line for line in sees if not (hand and line.startswith(drawn)) and line not in there],
         to_move=None if state.over else state.seat,
         question=_question(sitting) if sitting.is_asked else None,
+        scene=_show_scene(words, sitting.teller.scene) if moment and sitting.teller.scene else None,
     )
+
+
+def _show_scene(words: Words, scene: Scene) -> dict[str, Any]:
+    return asdict(scene) | {
+        "cards": list_faces(words, scene.cards) if scene.shown else [],
+        "wrong": [card in scene.wrong for card in scene.cards] if scene.shown else [],
+        "count": len(scene.cards),
+    }
 
 
 def _show_public(sitting: Sitting, panel: Panel) -> Shown:

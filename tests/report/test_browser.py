@@ -135,6 +135,7 @@ def test_the_viewer_steps_by_keys_buttons_and_links(bots_run: Path, chrome: Chro
 def test_cards_move_from_hand_to_board_without_suits(bots_run: Path, chrome: Chrome) -> None:
     page, game = briefest(bots_run)
     chrome.open(page, "#turn-0")
+    chrome.key("h")  # opens all hands
     seen: list[list[list[list[str]]]] = chrome.run(
         "(() => { const cards = (list) => [...list].map(item => [...item.querySelectorAll('.card')]"
         ".map(card => `${card.getAttribute('aria-label')} ${card.innerHTML}`)); "
@@ -228,25 +229,34 @@ def test_each_decision_has_a_link(stating_run: Path, chrome: Chrome) -> None:
         chrome.go_to(f"turn-{one['turn']}")
         assert words.format(one["wrong"]) in chrome.text("#thoughts")
     chrome.run("document.activeElement.blur()")
+    chrome.key("h")  # opens all hands
     chrome.key("h")  # hides hands, and also model texts, since they reveal cards
     assert chrome.run("document.querySelectorAll('.thought, .decision').length") == 0
-    assert "Press “Show hands” (H) to see both." in chrome.text("#decisions")
+    assert "Press “Show one hand” (H) to see both." in chrome.text("#decisions")
     chrome.key("h")
     assert chrome.run("document.querySelectorAll('.decision').length") > 0
 
 
-def test_hands_can_be_hidden(bots_run: Path, chrome: Chrome) -> None:
+def test_one_hand_is_open_and_all_or_none_can_be(bots_run: Path, chrome: Chrome) -> None:
     page = bots_run / "report" / "games" / "0.html"
     (game,) = Page(page).json
     chrome.open(page, "#turn-0")
-    assert chrome.run("document.querySelectorAll('#seats .card').length") == 54
+    held = [len(hand) for hand in hands(game)[0]]
+    open_cards = "[...document.querySelectorAll('#seats > li')].map(seat => seat.querySelectorAll('.card').length)"
+    assert chrome.run(open_cards) == [held[0], 0, 0]
+    chrome.click("#seats li:nth-child(2) .avatar")
+    assert chrome.run(open_cards) == [0, held[1], 0]
+    assert chrome.text("#open") == "Show all hands"
+    chrome.key("h")
+    assert chrome.run(open_cards) == held
     assert chrome.text("#open") == "Hide hands"
     chrome.key("h")
-    assert chrome.text("#open") == "Show hands"
+    assert chrome.text("#open") == "Show one hand"
     assert chrome.run("document.querySelectorAll('#seats .card').length") == 0
     assert f"{len(hands(game)[0][0])} cards" in chrome.text("#seats li")
     chrome.key("ArrowRight")
     assert chrome.run("document.querySelectorAll('#boards .card:not(.back)').length") == 0
+    chrome.click("#open")
     chrome.click("#open")
     assert chrome.run("document.querySelectorAll('#boards .truth').length") > 0
 

@@ -207,26 +207,62 @@ def test_hand_and_questions_stay_visible_on_a_phone_with_eight_seats(chrome: Chr
         _move(chrome)
 
 
-def test_doubt_reveals_cards_one_by_one_unless_motion_is_reduced(chrome: Chrome, table: WebServer) -> None:
-    for calm in (False, True):
+FROZEN = """
+(() => {
+  const read = (where) => [...document.querySelectorAll(where)].map((one) => one.textContent);
+  return {
+    held: read('.seat .held'), hand: document.querySelectorAll('#hand .card').length, log: read('#log li'),
+    badges: read('.seat .badge'), claim: read('.seat .bubble:not(.call)'), round: read('.round'), now: read('#now'),
+    heard: read('#heard'), pile: document.querySelectorAll('.pile .card').length,
+  };
+})()
+"""
+SCENE = "document.querySelector('#felt').dataset.scene"
+
+
+@pytest.mark.parametrize("calm", [False, True])
+def test_doubt_is_played_on_the_table_as_it_was(chrome: Chrome, table: WebServer, calm: bool) -> None:
+    """Nothing tells how it ends before the last card turns; then the pile flies, and only then words follow."""
+    chrome.screen(1440)
+    _deal(chrome, table, seat=1, seed=11)
+    motion = {"name": "prefers-reduced-motion", "value": "reduce" if calm else "no-preference"}
+    chrome("Emulation.setEmulatedMedia", features=[motion])
+    chrome.run("document.querySelector('#speed').value = '1100'")
+    before = chrome.run(FROZEN)
+    watch = (
+        "window.seen = []; new MutationObserver(() => seen.push([document.querySelector('#felt').dataset.scene ?? '', "
+        f"{FROZEN.strip()}, document.querySelectorAll('.reveal .turned').length])).observe("
+        "document.querySelector('#felt'), {attributeFilter: ['data-scene', 'class'], subtree: true})"
+    )
+    chrome.run(watch)
+    chrome.run("document.querySelector('#answer .other').click()")
+    chrome.until(f"{SCENE} === undefined && seen.length > 0 && document.querySelector('#heard').textContent !== ''")
+    seen: list[tuple[str, Any, int]] = chrome.run("seen")
+    states = [state for state, *_ in seen if state]
+    assert list(dict.fromkeys(states)) == ["call", "turn", "stamp", "flight"]
+    assert sorted({turned for _, _, turned in seen}) == [0, 1, 2, 3]
+    frozen = [told for state, told, _ in seen if state in ("call", "turn", "stamp")]
+    assert all(told == before for told in frozen)
+    after = next(told for _, told, _ in seen if told["heard"] != before["heard"])
+    assert after["heard"] == ["You doubt ClaudeBot, who shows 3 3 3: honest. You pick up 3 cards."]
+    assert after["hand"] == before["hand"] + 3
+    assert len(after["log"]) == len(before["log"]) + 1
+    assert after["pile"] == 0
+
+
+def test_a_key_or_a_click_skips_a_doubt(chrome: Chrome, table: WebServer) -> None:
+    for skip in ("key", "click"):
         chrome.screen(1440)
         _deal(chrome, table, seat=1, seed=11)
-        motion = {"name": "prefers-reduced-motion", "value": "reduce" if calm else "no-preference"}
-        chrome("Emulation.setEmulatedMedia", features=[motion])
-        chrome.run("document.querySelector('#speed').value = '1100'")
+        chrome.run("document.querySelector('#speed').append(new Option('for ever', 2 ** 30, true, true))")
         chrome.run("document.querySelector('#answer .other').click()")
-        chrome.until("document.querySelector('.pile.revealed') !== null")
-        moving = (
-            "document.getAnimations().map(one => one.effect).filter(one => one.target.matches('{}'))"
-            ".map(one => one.getComputedTiming().endTime)"
-        )
-        cards, verdict = (chrome.run(moving.format(what)) for what in (".pile .flip", ".stamp"))
-        if calm:
-            assert (cards, verdict) == ([], [])
+        chrome.until(f"{SCENE} === 'call'")
+        if skip == "key":
+            chrome.key("Enter")
         else:
-            assert cards == sorted({*cards})  # one after another
-            assert len(cards) == chrome.run("document.querySelectorAll('.pile .flip').length")
-            assert cards[-1] < verdict[0] < 2200  # duration of the frame
+            chrome.click("#felt .reveal")
+        chrome.until(f"{SCENE} === undefined")
+        assert chrome.text("#heard").startswith("You doubt ClaudeBot, who shows 3 3 3: honest.")
 
 
 def test_fast_mode_limits_the_time_of_all_opponents_together(chrome: Chrome, table: WebServer) -> None:

@@ -92,6 +92,7 @@ def test_reasons_appear_before_the_game_ends(chrome: Chrome, home: Path) -> None
         assert "The game stops after 4 turns" in chrome.text("#said")
         assert chrome.text("#seats").count("did not win") == 3
         assert chrome.run("window.stays && document.documentElement.scrollWidth") <= 390
+        chrome.key("h")  # opens all hands
         chrome.key("h")
         assert chrome.run("document.querySelectorAll('#seats .card').length") == 0
         turns.go(9)

@@ -8,7 +8,7 @@ from dubito.errors import UsageError, number_word, one_line, pluralize
 from dubito.game import GameEvent
 from dubito.game.events import AnswerEvent
 from dubito.game.reader import Reader
-from dubito.game.words import HAND, Claim, Face, Marks, Panel, Play, Teller, Words
+from dubito.game.words import HAND, Claim, Face, Marks, Panel, Play, Scene, Teller, Words
 from dubito.games.bs.cards import (
     COPIES,
     DECK,
@@ -136,7 +136,9 @@ class BSTeller(Teller[State]):
                 wrong = "doubted an honest play" if accuses and not is_lie else ""
                 passed = "let a lie pass" if is_lie and not accuses else ""
                 self.marks = Marks(("doubt",) if accuses else (), wrong, passed, catches=accuses and is_lie)
-            case AccuseEvent():
+            case AccuseEvent(seat, lie=is_lie, pile=pile):
+                last, word = self._plays[-1], "lie" if is_lie else "honest"
+                self.scene = Scene(seat, "BS!", last.cards, last.wrong or (), False, word, is_lie, event.taker, pile)
                 self._plays = []
             case LoseEvent(card, int(seat)):
                 self._plays = [Play(seat, pluralize(1), card_names([card]))]

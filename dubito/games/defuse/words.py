@@ -7,7 +7,7 @@ from dubito.errors import pluralize
 from dubito.files import NoRules
 from dubito.game import GameEvent
 from dubito.game.reader import Reader
-from dubito.game.words import HAND, Face, Marks, Panel, Teller, Words
+from dubito.game.words import HAND, Face, Marks, Panel, Scene, Teller, Words
 from dubito.games.defuse.engine import (
     ALL_CARDS,
     BOMB,
@@ -55,6 +55,7 @@ def rule_paragraphs() -> list[str]:
     ]
 
 
+_BOMB: Final = "The bomb!"
 _ICONS: Final = {DEFUSE: "shield", "see": "eye", "nothing": "blank"}  # for cards whose icon has another name
 
 
@@ -64,8 +65,10 @@ class DefuseTeller(Teller[State]):
 
     def see(self, event: GameEvent) -> None:
         match event:
-            case DrawEvent(bomb=True):
+            case DrawEvent(seat, bomb=True):
                 self.marks = Marks(("bomb",))
+                is_defused = not self.state.over
+                self.scene = Scene(seat, _BOMB, [BOMB], stamp="defused" if is_defused else "boom", bad=not is_defused)
             case LookEvent():
                 self.marks = Marks(("look",))
 
@@ -191,5 +194,5 @@ class DefuseWords(Words[State, NoRules]):
     def speech(self, output: object, events: Sequence[GameEvent]) -> str:
         """Return the played card, or that the bomb was drawn."""
         if any(isinstance(event, DrawEvent) and event.bomb for event in events):
-            return "The bomb!"
+            return _BOMB
         return next((f"{event.card}!" for event in events if isinstance(event, PlayEvent)), "")

@@ -11,7 +11,7 @@ from typing import Final
 from dubito.errors import UsageError, number_word, one_line, pluralize
 from dubito.game import GameEvent
 from dubito.game.reader import Reader
-from dubito.game.words import HAND, Claim, Face, Marks, Panel, Play, Question, Teller, Words
+from dubito.game.words import HAND, Claim, Face, Marks, Panel, Play, Question, Scene, Teller, Words
 from dubito.games.dubito.cards import JOKER, MAX_PLAY, NUMBERS, TurnData, TurnOutput
 from dubito.games.dubito.engine import DUEL, Rules, State, WinRule
 from dubito.games.dubito.engine import why_illegal as refused
@@ -218,6 +218,7 @@ def _random_cards(held: int) -> tuple[tuple[int, str], str]:
 
 _SIGNS: Final = ("★", "A", *map(str, range(2, 11)), "J", "Q", "K")
 _JOKERS: Final = ("No joker", "One joker", "Two jokers")
+_CALL: Final = "Dubito!"
 _LAST_CARD: Final = {"immediate": "winning at once", "contested": "open to doubt"}
 
 
@@ -233,7 +234,17 @@ class DubitoTeller(Teller[State]):
     def see(self, event: GameEvent) -> None:
         match event:
             case DoubtResolvedEvent(correct=is_bluff):
-                self._plays[-1] = replace(self._plays[-1], shown=True)
+                self._plays[-1] = doubted = replace(self._plays[-1], shown=True)
+                self.scene = Scene(
+                    event.doubter_id,
+                    _CALL,
+                    doubted.cards,
+                    doubted.wrong or (),
+                    stamp="bluff" if is_bluff else "honest",
+                    bad=is_bluff,
+                    taker=event.loser_id,
+                    pile=len(event.board_cards),
+                )
                 wrong = "" if is_bluff else "doubted an honest play"
                 self.marks = Marks(("doubt",), wrong, catches=is_bluff, note=self._note_turn())
             case CardsPlayedEvent(player, declared, n):
@@ -376,7 +387,7 @@ class DubitoWords(Words[State, DubitoRules]):
     def speech(self, output: object, events: Sequence[GameEvent]) -> str:
         play = next((event for event in events if isinstance(event, CardsPlayedEvent)), None)
         if play is None:
-            return "Dubito!"
+            return _CALL
         return f"{_claim_in_words(play.n_cards, play.declared_number)}!"
 
     def hand(self, state: State, seat: int) -> list[str]:
@@ -389,17 +400,20 @@ class DubitoWords(Words[State, DubitoRules]):
             Claim(number if opens else None, card_name(number), card_name(number, plural=True), (JOKER, number))
             for number in (NUMBERS[: state.rules.ranks] if opens else [state.number])
         ]
-        tips, others = {"lie": _TIPS["lie"]} | ({"open": _TIPS["open"]} if opens else {}), []
+        tips, others, prompt = {"lie": _TIPS["lie"]} | ({"open": _TIPS["open"]} if opens else {}), [], ""
         if state.can_doubt:
             assert state.last_player is not None
             others, wanted = [("Doubt!", {"doubt": True})], "Pick one to three cards, or doubt."
             who, claim = reader.name(state.last_player), _claim_in_words(state.n_cards_played, state.number)
+            prompt = f"{reader.starts(state.last_player, 'claims')} {claim}. Doubt it?"
             believed = f"{who} says {claim}. Do you believe it?"
             tips["doubt"] = f"{believed} If you doubt and it is a lie, {who} takes the pile. If not, you do."
         elif not opens:
             wanted = "You cannot doubt now: pick one to three cards."
         cards = sort_cards(state.hands[seat].cards)
-        return Question("play", "play", wanted, cards, claims=claims, most=MAX_PLAY, others=others, tips=tips)
+        return Question(
+            "play", "play", wanted, cards, claims=claims, most=MAX_PLAY, others=others, tips=tips, prompt=prompt
+        )
 
     def verdict(self, state: State, seat: int) -> str:
         place = state.places[seat]

@@ -7,7 +7,7 @@ window.dubitoBoard = (view) => {
   const CROWDED = 7; // with this many seats, faces shrink
   const MOST_PLAYS = 5; // on a pile; earlier ones are drawn together
   const LONGEST_BUBBLE = 30; // maximum number of characters in large type
-  const first = game.me ?? 0; // the seat in front
+  const first = view.front;
 
   const faces = (indexes) => (indexes ?? []).map((index) => game.faces[index]);
   const avatar = (seat) => window.dubitoAvatar(game.names[seat], game.kinds?.[seat]);
@@ -30,18 +30,18 @@ window.dubitoBoard = (view) => {
   }
 
   // The text of a panel, and its hidden part with the hands.
-  function words({ public: text = "", truth = "", known, cards, folded: more }) {
-    const hidden = view.isOpen() && (truth || (cards && !known));
+  function words({ seat, public: text = "", truth = "", known, cards, folded: more }) {
+    const hidden = view.isOpen(seat) && (truth || (cards && !known));
     return [
       ...(text || known ? [line(text, known ? faces(cards) : [])] : []),
       ...(hidden ? [line(truth, known ? [] : faces(cards))] : []),
-      ...(view.isOpen() && more ? [folded(more)] : []),
+      ...(view.isOpen(seat) && more ? [folded(more)] : []),
     ];
   }
 
   // A seat's cards as a fan below its text.
   function hand(panel) {
-    const isShown = panel.cards && (panel.known || view.isOpen());
+    const isShown = panel.cards && (panel.known || view.isOpen(panel.seat));
     const about = [panel.public, isShown ? panel.truth?.replace(/:$/, "") : ""].filter(Boolean).join(", ");
     const held = make("p", "held", about);
     if (!isShown) return held;
@@ -68,17 +68,17 @@ window.dubitoBoard = (view) => {
     item.classList.toggle("mover", moved);
     const said = moved && turn.speech;
     if (said) item.append(make("p", said.length > LONGEST_BUBBLE ? "bubble long" : "bubble", said));
-    if (view.isOpen() && isNow && game.words) item.append(make("p", "bubble long thought", game.words));
+    if (view.isOpen(seat) && isNow && game.words) item.append(make("p", "bubble long thought", game.words));
     if (isOnFelt()) place(item, seat);
     return item;
   }
 
   // A play on a pile. Everyone has seen cards that are shown.
-  function play([seat, claim, cards, lie, isShown], isLast) {
-    const isKnown = view.isOpen() || isShown;
+  function play([seat, claim, cards, lie, isShown], isLast, isPlayed) {
+    const isKnown = view.isOpen(seat) || isShown;
     const item = make(
       "li",
-      isLast ? "latest" : "",
+      isLast && !(isShown && isPlayed) ? "latest" : "",
       avatar(seat),
       make("p", "claim", `${game.names[seat]}: ${claim}`),
       make("span", "cards", ...faces(cards).map((one) => (isKnown ? face(one) : back()))),
@@ -94,19 +94,19 @@ window.dubitoBoard = (view) => {
   // All cards of the plays at the bottom of a pile, as a fan.
   function bottom(plays) {
     const cards = make("span", "cards");
-    const drawn = plays.flatMap(([, , each, , isShown]) =>
-      faces(each).map((one) => (view.isOpen() || isShown ? face(one) : back()))
+    const drawn = plays.flatMap(([seat, , each, , isShown]) =>
+      faces(each).map((one) => (view.isOpen(seat) || isShown ? face(one) : back()))
     );
     fan(cards, drawn);
     return make("li", "bottom", `${plays.length} earlier plays`, cards);
   }
 
   // The plays on a pile, the latest first and large.
-  function pile({ plays = [] }) {
+  function pile({ plays = [] }, isPlayed) {
     if (!plays.length) return [];
     const all = plays.map((index) => game.plays[index]);
     const hidden = all.length > MOST_PLAYS + 1 ? all.splice(0, all.length - MOST_PLAYS) : [];
-    const items = all.map((one, at) => play(one, at === all.length - 1)).reverse();
+    const items = all.map((one, at) => play(one, at === all.length - 1, isPlayed)).reverse();
     const list = make("ol", "plays", ...items, ...(hidden.length ? [bottom(hidden)] : []));
     return [list];
   }
@@ -119,13 +119,16 @@ window.dubitoBoard = (view) => {
   // What happened in secret, except for a play that lies on a pile.
   function secrets(turn, boards) {
     const laid = boards.flatMap((panel) => panel.plays?.slice(-1) ?? []).map((index) => `${game.plays[index][2]}`);
-    return view.isOpen() ? (turn?.truth ?? []).filter(([, drawn]) => !drawn.length || !laid.includes(`${drawn}`)) : [];
+    return turn && view.isOpen(turn.seat)
+      ? turn.truth.filter(([, drawn]) => !drawn.length || !laid.includes(`${drawn}`))
+      : [];
   }
 
   // Games that count cards are drawn on felt, with the boards in the middle. Others are drawn as boxes.
   const isOnFelt = () => game.panels.some((panel) => panel.seat !== undefined && panel.backs);
 
-  function show(panels, turn) {
+  // Draws a turn. `isPlayed` is whether the page has just played its scene, so that the pile is gone.
+  function show(panels, turn, isPlayed = false) {
     const table = document.querySelector(".table");
     table.classList.toggle("in-panels", !isOnFelt());
     table.classList.toggle("crowded", game.names.length >= CROWDED);
@@ -136,11 +139,42 @@ window.dubitoBoard = (view) => {
     const really = secrets(turn, boards);
     $("boards").parentElement.hidden = !boards.length;
     $("boards").replaceChildren(
-      ...boards.map((panel) => make("li", "", make("h2", "", panel.title), ...words(panel), ...pile(panel))),
+      ...boards.map((panel) => make("li", "", make("h2", "", panel.title), ...words(panel), ...pile(panel, isPlayed))),
     );
     $("really").hidden = !really.length;
     $("really").replaceChildren(make("h2", "", "What was really played"), ...really.map(truly));
   }
 
-  return { show };
+  // Plays a turn's scene on the table as it was before. Resolves to whether it was not stopped.
+  function act(panels, { scene, seat, speech }, factor) {
+    const felt = document.querySelector(".table");
+    if (Object.keys(scene.panels).length) {
+      const before = Object.assign([...panels], scene.panels).filter(Boolean);
+      show(before, { seat, speech, truth: [] });
+    }
+    const liar = game.plays[panels.flatMap((panel) => panel.plays ?? []).at(-1)]?.[0];
+    const known = view.isOpen(Object.keys(scene.panels).length ? seat : liar);
+    const told = {
+      ...scene,
+      known,
+      cards: known || scene.shown ? faces(scene.cards) : [],
+      wrong: known || scene.shown ? scene.wrong : [],
+      count: scene.cards.length,
+    };
+    return window.dubitoScene.play(
+      {
+        felt,
+        top: [...felt.querySelectorAll(".plays .latest .card")],
+        pile: [...felt.querySelectorAll(".plays .card")],
+        place: (at) => {
+          const item = $("seats").children[at];
+          return { seat: item, to: item.querySelector(".avatar"), held: item.querySelector(".held") };
+        },
+      },
+      told,
+      factor,
+    );
+  }
+
+  return { act, show };
 };

@@ -84,11 +84,11 @@ window.DUBITO_FOLLOW = (viewer) => {
     if (newer !== null) goOn();
   };
   // Keeps settings from one game to the next.
-  const [chosen, isOpen] = JSON.parse(sessionStorage.getItem("dubito watch") || "[]");
+  const [chosen, open] = JSON.parse(sessionStorage.getItem("dubito watch") || "[]");
   if (chosen) speed.value = chosen;
-  if (isOpen === false) hands.click();
+  while (open && viewer.hands() !== open) hands.click();
   window.addEventListener("pagehide", () => {
-    sessionStorage.setItem("dubito watch", JSON.stringify([speed.value, viewer.isOpen()]));
+    sessionStorage.setItem("dubito watch", JSON.stringify([speed.value, viewer.hands()]));
   });
   line.setAttribute("role", "status");
   document.getElementById("said").after(line);

@@ -6,13 +6,18 @@
   const shared = game.shared || window.DUBITO_SHARED || [];
   const $ = (id) => document.getElementById(id);
   const MISTAKE = "model mistake";
+  const [ONE, ALL, NONE] = ["one", "all", "none"]; // hands that are open
+  const NEXT = { [ONE]: [ALL, "Show all hands"], [ALL]: [NONE, "Hide hands"], [NONE]: [ONE, "Show one hand"] };
+  const NORMAL = 2000; // milliseconds per turn at the usual speed
   const story = []; // the lines of the game in words
   const first = game.first ?? 0; // number of turns before this page
   let last;
   let states;
   let finds;
   let at = 0;
-  let open = true;
+  let open = ONE; // which hands are open
+  // The player whose hand is open: the person, or the first model.
+  let chosen = game.me ?? Math.max(0, (game.kinds ?? []).findIndex((kind) => ["model", "fake model"].includes(kind)));
   let timer = 0; // timer for the next turn during playback
   let until = Infinity; // the turn to stop at
 
@@ -60,9 +65,10 @@
     link,
     count,
     goTo,
+    front: chosen,
     isNewest,
     states: () => states,
-    isOpen: () => open,
+    isOpen: (seat) => open === ALL || (open === ONE && seat === chosen),
     isEnd: () => isNewest() && isOver(),
   };
   const board = window.dubitoBoard(view);
@@ -119,9 +125,9 @@
       ? `turn ${at + first} of ${last + first}${isOver() ? "" : " so far"}${note}`
       : `deal (${count(last, "turn")} follow)`;
     $("slider").value = at;
-    courses.mark(at, open);
+    courses.mark(at, open === ALL);
     $("slider").setAttribute("aria-valuetext", $("turn").textContent);
-    $("open").textContent = open ? "Hide hands" : "Show hands";
+    $("open").textContent = NEXT[open][1];
     for (const button of document.querySelectorAll("[data-go]")) {
       const stuck = ["first", "back"].includes(button.dataset.go) ? at === 0 : at === last;
       button.setAttribute("aria-disabled", String(stuck));
@@ -135,7 +141,8 @@
     $("play").textContent = isLive ? "● Live" : timer ? "❚❚ Pause" : "▶ Play";
   }
 
-  function show(turnNumber, opened = "") {
+  function show(turnNumber, opened = "", isPlayed = false) {
+    window.dubitoScene.stop();
     at = Math.max(0, Math.min(last, turnNumber));
     const turn = at ? game.turns[at - 1] : null;
     const said = turn ? game.story[at - 1] : game.start;
@@ -145,7 +152,7 @@
     );
     if (view.isEnd() && game.final) document.title = document.querySelector("h1").textContent = game.final;
     controls();
-    board.show(states[at], turn);
+    board.show(states[at], turn, isPlayed);
     showDecisions(opened);
     story.forEach((item, place) => item.classList.toggle("here", place === at - 1));
     const [list, item] = [$("story").querySelector("ol"), story[at - 1]];
@@ -155,11 +162,11 @@
   function showDecisions(opened) {
     const here = decisionsHere().sort((one, other) => (other.link === opened) - (one.link === opened)); // the linked one comes first
     const hidden = here.length
-      ? [make("p", "note", "Model requests and replies reveal their cards. Press “Show hands” (H) to see both.")]
+      ? [make("p", "note", "Model requests and replies reveal their cards. Press “Show one hand” (H) to see both.")]
       : [];
     $("decisions").classList.remove("sheet");
-    $("thoughts").replaceChildren(...(open ? here.map(decisions.thought) : []));
-    $("decisions").replaceChildren(...(open ? here.map((one) => decisions.decision(one, opened)) : hidden));
+    $("thoughts").replaceChildren(...(open === NONE ? [] : here.map(decisions.thought)));
+    $("decisions").replaceChildren(...(open !== NONE ? here.map((one) => decisions.decision(one, opened)) : hidden));
     decisions.toEnds($("decisions"));
   }
 
@@ -168,8 +175,8 @@
     step(turn);
   }
 
-  function step(turn) {
-    show(turn);
+  function step(turn, isPlayed) {
+    show(turn, "", isPlayed);
     history.replaceState(null, "", `#turn-${at}`);
   }
 
@@ -185,8 +192,10 @@
     until = stopAt;
     $("said").setAttribute("aria-live", "off");
     const speed = () => Number($("speed").value);
-    const goOn = () => {
-      step(at + 1);
+    const goOn = async () => {
+      const next = game.turns[at];
+      if (next.scene && !(await board.act(states[at], next, speed() / NORMAL))) return;
+      step(at + 1, Boolean(next.scene) && at + 1 < until);
       if (isNewest() || at >= until) {
         pause();
         if (isNewest()) viewer.playedOut();
@@ -197,6 +206,7 @@
   }
 
   function pause() {
+    window.dubitoScene.stop();
     clearTimeout(timer);
     timer = 0;
     $("said").setAttribute("aria-live", "polite");
@@ -214,7 +224,13 @@
   }
 
   function toggle() {
-    open = !open;
+    open = NEXT[open][0];
+    show(at);
+  }
+
+  function choose(seat) {
+    if (seat < 0 || window.dubitoScene.isOn()) return;
+    [chosen, open] = [seat, ONE];
     show(at);
   }
 
@@ -245,6 +261,8 @@
   function fromAddress() {
     const named = /^#turn[-=](\d+)(-.+)?$/.exec(decoded(location.hash));
     pause();
+    const asked = named?.[2] && game.decisions.find((one) => one.link === `turn-${named[1]}${named[2]}`);
+    if (asked) chosen = asked.seat;
     const start = location.hash === "#play" ? 0 : game.opens ?? 0;
     show(named ? Number(named[1]) : isOver() ? start : last, named?.[2] ? `turn-${named[1]}${named[2]}` : "");
     if (named) $("viewer").scrollIntoView();
@@ -275,6 +293,10 @@
   }
   $("play").addEventListener("click", playOrPause);
   $("open").addEventListener("click", toggle);
+  $("seats").addEventListener(
+    "click",
+    (event) => choose([...$("seats").children].indexOf(event.target.closest(".seat"))),
+  );
   $("slider").addEventListener("input", (event) => goTo(Number(event.target.value)));
   document.addEventListener("keydown", press);
   window.addEventListener("hashchange", fromAddress);
@@ -288,7 +310,7 @@
     play,
     controls,
     isOver,
-    isOpen: view.isOpen,
+    hands: () => open,
     isAtNewest: () => isNewest() && !timer,
     playedOut: () => {},
   };

@@ -4,6 +4,7 @@ import { $, ask, make } from "./page.js";
 import { me } from "./seats.js";
 import { revealed } from "./table.js";
 
+const NORMAL = 1100; // milliseconds per move at "normal"
 const FAST = 450; // milliseconds per move at "fast"
 const TOGETHER = 1500; // milliseconds for all moves until the person can act
 
@@ -18,13 +19,15 @@ export class Flow {
   #unheard = []; // sentences since the last pause, so that a screen reader gets all of them even if frames are skipped
 
   // A page implements `begin` (a game), `show` (a frame, and whether it is new), `controls`, `end` (returns a title, a sentence and the
-  // person's last cards), `focus`, and `patience(frame, speed)`, which returns how long a frame is shown, in ms.
+  // person's last cards), `focus`, `patience(frame, speed)`, which returns how long a frame is shown, in ms, and `act`, which plays
+  // the scene of a frame on the one before, at a factor of its usual time.
   constructor(page) {
     this.#page = page;
     $("again").addEventListener("click", () => this.#again());
     $("rematch").addEventListener("click", () => this.#rematch());
     $("skip").addEventListener("click", () => {
       this.#skipping = true;
+      window.dubitoScene.skip();
       this.#endPause?.();
     });
     $("speed").value = localStorage.getItem("dubito speed") || "1100";
@@ -76,7 +79,7 @@ export class Flow {
     else {game.frames.slice(0, -1).forEach((old) => {
         this.#show(old, false);
       });}
-    await this.#follow(game, isNew ? game.frames : game.frames.slice(-1));
+    await this.#follow(game, isNew ? game.frames : game.frames.slice(-1), isNew);
     complain(complaint);
   }
 
@@ -96,14 +99,14 @@ export class Flow {
   }
 
   // Shows new frames and polls until the game waits for the person. A model may think for minutes.
-  async #follow(answer, frames = answer.frames) {
+  async #follow(answer, frames = answer.frames, isNew = true) {
     this.busy = true;
     this.#skipping = false;
     this.#unheard = [];
     for (;;) {
       this.game = { ...this.game, spoken: 0, ...answer };
       this.turn = answer.turn;
-      await this.#playback(frames);
+      await this.#playback(frames, isNew);
       if (this.game.asked || this.game.over || this.game.trouble) break;
       this.#controls();
       const since = this.turn + 1;
@@ -129,11 +132,13 @@ export class Flow {
     $("own").scrollIntoView({ block: "nearest" });
   }
 
-  async #playback(frames) {
+  async #playback(frames, isNew) {
     this.frame ??= frames[0];
     $("skip").disabled = this.#skipping || (frames.length < 2 && this.game.asked);
     this.#controls();
     for (const [index, next] of frames.entries()) {
+      const factor = this.#sceneFactor(frames);
+      if (next.scene && isNew && factor && !this.#skipping) await this.#page.act(next, factor);
       this.#show(next);
       const last = index === frames.length - 1;
       const time = this.#pace(frames) * this.#page.patience(next, Number($("speed").value));
@@ -145,8 +150,14 @@ export class Flow {
   #pace(frames) {
     const speed = Number($("speed").value);
     if (speed !== FAST || !this.game.asked) return 1;
-    const usual = frames.slice(0, -1).reduce((sum, frame) => sum + this.#page.patience(frame, speed), 0);
-    return Math.min(1, TOGETHER / usual);
+    const scenes = frames.map(({ scene }) => (scene ? (speed / NORMAL) * window.dubitoScene.length(scene) : 0));
+    const pauses = frames.slice(0, -1).map((frame) => this.#page.patience(frame, speed));
+    return Math.min(1, TOGETHER / [...scenes, ...pauses].reduce((sum, time) => sum + time, 0));
+  }
+
+  // Returns the share of its usual time that a scene takes.
+  #sceneFactor(frames) {
+    return this.#pace(frames) * Number($("speed").value) / NORMAL;
   }
 
   #pause(milliseconds) {

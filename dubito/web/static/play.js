@@ -8,8 +8,8 @@ import { tip } from "./tips.js";
 const NUMBERS = ["no", "one", "two", "three", "four"];
 
 let table;
-let held = 0; // number of the person's cards before
 let badges = []; // of the seats before
+let played; // the frame whose scene was played
 let asked; // the frame whose question is shown
 const flow = new Flow({
   begin,
@@ -21,8 +21,16 @@ const flow = new Flow({
     hand(),
   ],
   focus,
-  patience: (shown, speed) => (isEvent(shown) ? 2 * speed : shown.said.length ? speed : 0), // unobserved moves take no time
+  act,
+  // Unobserved moves take no time.
+  patience: (shown, speed) => (isEvent(shown) && !shown.scene ? 2 * speed : shown.said.length ? speed : 0),
 });
+
+// Plays what a move turned over, on the table as it was before.
+async function act(frame, factor) {
+  await window.dubitoScene.play(table.stage(), frame.scene, factor);
+  played = frame;
+}
 
 // Whether a frame is worth a longer look.
 const isEvent = (frame) => Boolean(revealed(frame)) || frame.said.length > 1;
@@ -37,13 +45,13 @@ function begin(game) {
 function show(frame, isNew) {
   const { me } = flow.game;
   const won = frame.badges.map((badge, seat) => badge !== badges[seat] && badge !== "" && !frame.lost[seat]);
-  table.show(frame);
-  table.reveal(Number($("speed").value), frame.hand.length > held ? [$("hand")] : []);
+  table.show(frame, frame === played);
+  window.dubitoCards.fan($("hand"), hand());
   $("now").hidden = !isEvent(frame) && frame.to_move !== null && Boolean(frame.speech) && frame.mover !== me;
   $("skip").textContent = frame.badges[me] ? "Skip to the end" : "Skip to my turn";
   $("own").hidden = Boolean(frame.badges[me]);
   if (won[me] && isNew) celebrate();
-  [held, badges] = [frame.hand.length, frame.badges];
+  badges = frame.badges;
 }
 
 function celebrate() {

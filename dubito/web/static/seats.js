@@ -44,8 +44,16 @@ export class Seats {
     this.items.forEach((item, seat) => {
       item?.classList.toggle("mover", seat === frame.mover);
       item?.classList.toggle("next", seat === frame.to_move);
-      item?.querySelector(".bubble")?.remove();
+      if (frame.said.length) item?.querySelector(".bubble")?.remove(); // unobserved moves leave the last claim in the air
     });
+  }
+
+  // Where a seat speaks, where its cards fly to, and the text that counts them. The person's hand is below the felt.
+  place(seat) {
+    const item = this.items[seat];
+    return item
+      ? { seat: item, to: item.querySelector(".avatar"), held: item.querySelector(".held") }
+      : { seat: $("mine"), to: $("hand"), held: null };
   }
 
   // Shows a seat's hand as a fan of backs and a text, by default the number of cards.

@@ -5,7 +5,6 @@ import { me, scatter, Seats } from "./seats.js";
 
 const SHOWN_BACKS = 12;
 const SHOWN_CHIPS = 8;
-const LONGEST_BEAT = 600; // milliseconds per step of a reveal: a pause, then each card, then the verdict
 
 const { back, drawnIn, face } = window.dubitoCards;
 
@@ -15,14 +14,13 @@ export const revealed = (frame) => frame.boards.flatMap(({ plays }) => plays).fi
 export const drawnAs = (words) => (words.includes("\n") ? "drawn" : ""); // a board of lines
 
 export class Table {
-  #motions = [];
-
   constructor(game) {
     this.game = game;
     this.seats = new Seats(game);
   }
 
-  show(frame) {
+  // `isPlayed` is whether the page has just played what the move turned over, so that the pile is gone.
+  show(frame, isPlayed) {
     const over = frame.to_move === null;
     this.seats.show(frame);
     frame.seats.forEach(([text, faces], seat) => {
@@ -34,12 +32,23 @@ export class Table {
     if (frame.mover !== null) this.seats.say(frame.mover, frame.speech);
     $("boards").hidden = !frame.boards.length;
     if (frame.boards.some(({ plays }) => plays.length)) $("boards").classList.add("laid");
-    $("boards").replaceChildren(...frame.boards.map((one) => this.#board(one, over)));
+    $("boards").replaceChildren(...frame.boards.map((one) => this.#board(one, over, isPlayed)));
   }
 
-  #board({ title, shown: [words, faces], backs, plays }, over) {
+  // The parts of the table that a scene is played on.
+  stage() {
+    return {
+      felt: $("felt"),
+      top: [...document.querySelectorAll(".pile .latest")],
+      pile: [...document.querySelectorAll(".pile .card")],
+      place: (seat) => this.seats.place(seat),
+    };
+  }
+
+  #board({ title, shown: [words, faces], backs, plays: all }, over, isPlayed) {
+    const plays = isPlayed ? all.filter((play) => !play.shown && !all.at(-1).shown) : all;
     const board = make("section", "board", make("h2", "", title));
-    const isPile = plays.length || backs;
+    const isPile = all.length || backs;
     if (isPile && !faces.length) board.append(...(words ? [this.#line(words)] : []), this.#pile(plays, backs, over));
     else board.append(make("p", drawnAs(words), ...drawnIn(words, faces)));
     if (plays.length) board.append(this.#chips(plays));
@@ -104,26 +113,5 @@ export class Table {
       }),
     );
     return list;
-  }
-
-  // Turns revealed cards over one by one, then stamps them. The page hides the verdict until then. `told` are elements
-  // that would give it away.
-  reveal(speed, told) {
-    for (const motion of this.#motions) motion.cancel();
-    this.#motions = [];
-    const beat = Math.min(LONGEST_BEAT, 0.4 * speed);
-    const cards = [...document.querySelectorAll(".pile .flip")];
-    if (!cards.length || !beat || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
-    const end = beat * (cards.length + 1);
-    const move = (element, frames, delay, duration) =>
-      this.#motions.push(element.animate(frames, { delay, duration, fill: "backwards" }));
-    const unmarked = { outlineColor: "transparent" };
-    cards.forEach((card, place) => {
-      move(card, [{ transform: "rotateY(180deg)" }, { transform: "none" }], beat * (place + 1), 0.9 * beat);
-      for (const side of card.children) move(side, [unmarked, unmarked], 0, end);
-    });
-    move(document.querySelector(".stamp"), [{ opacity: 0, scale: 2.4 }, { opacity: 1, scale: 1 }], end, 0.5 * beat);
-    told.push($("now"), $("log").firstElementChild, ...document.querySelectorAll(".round, .seat .held, .seat .backs"));
-    for (const element of told.filter(Boolean)) move(element, [{ opacity: 0 }, { opacity: 1 }], end, 0.5 * beat);
   }
 }
