@@ -142,7 +142,7 @@ class Question:
     most: int | None = None  # maximum number of cards, if there is one
     others: Sequence[tuple[str, object]] = ()  # other answers, with the labels of their buttons
     tips: Mapping[str, str] = field(default_factory=dict)  # for a first game: by name; `lie` is about choosing one
-    prompt: str = ""  # what to answer to, beside the buttons: X claims one ace. Doubt it?
+    prompt: str = ""  # what to answer to, beside the buttons: what a player claims, as a question
 
 
 @dataclass(frozen=True, slots=True)

@@ -258,3 +258,29 @@ def test_shared_page_is_about_its_sender(shell: Shell, chrome: Chrome, monkeypat
     query = {key: value for key, (value,) in parse_qs(urlsplit(link).query).items()}
     assert (query["bots"].split(), query["seat"]) == ([*record.players[1:]], "0")
     assert (query["seed"], query["deal"]) == (f"{record.seed}", f"{record.deal}")
+
+
+SCREENS = [(1440, 900), (390, 844), (720, 450), (844, 390), (360, 640)]
+OVERLAPS = (Path(__file__).parents[1] / "web" / "overlaps.js").read_text()
+BOTS = ("Sherlock", "StefaBot", "AdaptyBoi", "ClaudeBot", "MrDoubt", "RandomBoi", "JustPutCards", "MrNoDoubt")
+
+
+@pytest.mark.parametrize("seats", in_gate(range(2, 9), {8}))
+def test_nothing_on_the_felt_covers_anything_else(shell: Shell, chrome: Chrome, seats: int, at_length: bool) -> None:
+    """No card, chip, bubble, tag, stamp or name overlaps another on any turn of a whole game."""
+    duel = ["--duel"] if seats == 2 else []
+    named = ("--save", "g.json", "--pace", "at-once", "--seed", "3")
+    assert shell("watch", *BOTS[:seats], *duel, *named).code == 0
+    assert shell("share", "g.json").code == 0
+    step = 1 if at_length else 5
+    for width, height in SCREENS if at_length else SCREENS[:2]:
+        chrome.screen(width, height)
+        chrome.open(Path("game.html").resolve(), "#turn-0")
+        found = chrome.run(
+            "(() => { const found = {}; const last = Number(document.querySelector('#slider').max); "
+            "for (let turn = 0; turn <= last; turn++) { "
+            f"if (turn % {step} === 0) {{ const pairs = {OVERLAPS.strip().removesuffix(';')}; "
+            "if (pairs.length) found[turn] = pairs; } document.querySelector('[data-go=on]').click(); } "
+            "return found; })()"
+        )
+        assert found == {}, (width, height)

@@ -8,7 +8,14 @@
   const isHidden = (box, one) =>
     box.width < 2 || box.height < 2 || !one.checkVisibility({ visibilityProperty: true }) ||
     getComputedStyle(one).clipPath !== "none";
-  const things = [...area.querySelectorAll(THINGS)].map((one) => ({ one, box: one.getBoundingClientRect() }))
+  const boxOf = (one) => { // of the words only, if there are only words
+    const range = document.createRange();
+    range.selectNodeContents(one);
+    return one.matches(".held, .boards .hand, h2") && !one.querySelector(".card")
+      ? range.getBoundingClientRect()
+      : one.getBoundingClientRect();
+  };
+  const things = [...area.querySelectorAll(THINGS)].map((one) => ({ one, box: boxOf(one) }))
     .filter(({ one, box }) =>
       !isHidden(box, one) &&
       !one.parentElement.closest(".chips li, .plays > li:not(.latest), .really, .avatar, .tip, .pace, .bubble")

@@ -207,6 +207,50 @@ def test_hand_and_questions_stay_visible_on_a_phone_with_eight_seats(chrome: Chr
         _move(chrome)
 
 
+UNCOVERED = """
+(() => {
+  scrollTo(0, 0);
+  const needed = ['.bubble', '.round b', '.pile .latest:last-child', '#prompt', '#answer .other', '#put'];
+  const shown = (one) => {
+    const box = one.getBoundingClientRect();
+    const spots = [[.5, .1], [.5, .5], [.5, .9]].map(([x, y]) => [box.x + x * box.width, box.y + y * box.height]);
+    return spots.every(([x, y]) => one.contains(document.elementFromPoint(x, y)?.closest('.card') ??
+      document.elementFromPoint(x, y)));
+  };
+  const all = [...needed.map((what) => document.querySelector(what)), ...document.querySelectorAll('#hand .card')];
+  return all.map((one, place) => one && (one.matches('#hand .card') ? one.getBoundingClientRect().bottom <= innerHeight
+    : shown(one)) ? '' : needed[place] ?? 'hand').filter(Boolean);
+})()
+"""
+PLACES = (
+    "['#put', '#answer .other'].map(what => (b => [b.x, b.y])(document.querySelector(what).getBoundingClientRect()))"
+)
+SCREENS = [(720, 450), (844, 390), (390, 844), (360, 640), (1440, 900)]
+
+
+@pytest.mark.parametrize("size", in_gate([4, 8], {8}))
+def test_claim_is_beside_the_button_and_nothing_one_needs_is_covered(
+    chrome: Chrome, table: WebServer, size: int
+) -> None:
+    """The buttons are where they were on the turn before."""
+    for screen in SCREENS:
+        chrome.screen(1440)
+        _deal(chrome, table, size=size, seat=1, seed=11)
+        chrome.screen(*screen)
+        places = []
+        for _ in range(4):
+            if chrome.run("document.querySelector('#answer .other') !== null"):
+                claim = chrome.run("document.querySelector('.bubble').textContent.replace('!', '')")
+                assert chrome.text("#prompt").endswith(f" claims {claim}. Doubt it?")
+                assert chrome.run(UNCOVERED) == [], screen
+                places.append(chrome.run(PLACES))
+            chrome.run("document.querySelector('#hand button').click()")
+            chrome.run("document.querySelector('#put').click()")
+            chrome.until(f"{ASKED} || {OVER}")
+        assert len(places) > 1
+        assert places.count(places[0]) == len(places), screen
+
+
 FROZEN = """
 (() => {
   const read = (where) => [...document.querySelectorAll(where)].map((one) => one.textContent);

@@ -16,7 +16,9 @@ window.dubitoBoard = (view) => {
   function place(item, seat) {
     const turned = (2 * Math.PI * ((seat - first + game.names.length) % game.names.length)) / game.names.length;
     item.style.setProperty("--x", `${50 - 36 * Math.sin(turned)}%`);
-    item.style.setProperty("--y", `${49 + (seat === first ? 38 : 33) * Math.cos(turned)}%`);
+    item.style.setProperty("--y", `${49 + (seat === first ? 36 : 33) * Math.cos(turned)}%`);
+    const across = Math.round(9 * Math.sin(turned)) / 9; // bubbles are where the middle is not
+    item.dataset.side = !across ? "" : across > 0 === Math.abs(across) > .9 ? "left" : "right";
     item.classList.toggle("front", seat === first);
   }
 

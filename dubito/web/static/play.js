@@ -68,7 +68,7 @@ function controls() {
   const { frame, mine } = flow;
   const question = mine ? frame.question : null;
   $("prompt").textContent = question
-    ? frame.sees.at(-1) || "Your turn"
+    ? question.prompt || frame.sees.at(-1) || "Your turn"
     : flow.thinking || "Wait for the other players.";
   $("sees").replaceChildren(...(question ? frame.sees.slice(0, -1) : []).map((line) => make("p", drawnAs(line), line)));
   if (asked === (question && frame)) return;

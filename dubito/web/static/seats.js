@@ -38,6 +38,7 @@ export class Seats {
     const angle = others === 1 ? Math.PI / 2 : Math.PI * (1 - place / (others - 1));
     item.style.setProperty("--x", `${50 + 39 * Math.cos(angle)}%`);
     item.style.setProperty("--y", `${54 - 35 * Math.sin(angle) ** 0.7}%`);
+    item.dataset.side = { "-1": "left", 1: "right" }[Math.sign(Math.round(9 * Math.cos(angle)))] ?? "";
   }
 
   show(frame) {
