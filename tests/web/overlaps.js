@@ -23,6 +23,7 @@
   const label = (one) => `${one.className.baseVal ?? one.className}`.split(" ")[0] || one.tagName;
   const isTogether = (one, other) =>
     one.contains(other) || other.contains(one) ||
+    (one.matches("h2") && one.parentElement === other.parentElement) || // a heading in the same line
     (one.closest(PART_OF) && one.closest(PART_OF) === other.closest(PART_OF)) ||
     [[one, other], [other, one]].some((
       [a, b],
