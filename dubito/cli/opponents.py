@@ -20,9 +20,9 @@ from dubito.experiment.model_players import check_models, unused_address_warning
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import rules_of_config
 from dubito.game import Game
-from dubito.game.find import DUBITO, find_bots, find_families, find_games
+from dubito.game.find import DUBITO, find_bots, find_families
 from dubito.game.seeds import Seed
-from dubito.show.opponents import FamilyGames, Opponents, build_company
+from dubito.show.opponents import FamilyGames, Opponents, bots_of_game, build_company
 from dubito.show.session import BotsGame
 from dubito.store.folder import DATABASE, MANIFEST
 from dubito.store.run_db import RunDb
@@ -89,18 +89,6 @@ def _config(file: Path | None, server: Mapping[str, str | None], game: str | Non
             raise UsageError(f"{file} is for another game", hint=f"use a config with `game: {game}`, or omit --game")
         flags["game"] = game
     return parse_config(content, str(file or "the command"), flags)
-
-
-def bots_of_other_games(first: Game) -> dict[str, Opponents]:
-    """Return the hand-written bots of the other games, by game name. Games without bots are omitted."""
-    names = [spec.name for spec in find_games(Path.cwd()) if spec.name != first.name]
-    by_game = {name: bots_of_game(name) for name in names}
-    return {name: opponents for name, opponents in by_game.items() if opponents.choices()}
-
-
-def bots_of_game(name: str) -> Opponents:
-    """Return the hand-written bots of a game. Raises UsageError."""
-    return Opponents(build_company(parse_config({"game": name}, "the command"), find_bots(Path.cwd(), name)))
 
 
 def load_family() -> FamilyGames | None:

@@ -15,7 +15,7 @@ import click
 
 from dubito.cli.file_limit import raise_file_limit
 from dubito.cli.narrator import check_save, make_pause, pace_option, save_record
-from dubito.cli.opponents import bots_of_other_games, load_family, open_opponents, rules_at_table
+from dubito.cli.opponents import load_family, open_opponents, rules_at_table
 from dubito.cli.options import (
     PORT_DEFAULT,
     SAVED_GAMES_DEFAULT,
@@ -36,7 +36,7 @@ from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots
 from dubito.game.seeds import Seed
 from dubito.model_settings import SHORT_FORM_SETTINGS
-from dubito.show.opponents import Opponents, as_sentence, describe_trouble
+from dubito.show.opponents import Opponents, as_sentence, bots_of_other_games, describe_trouble
 from dubito.show.person import Sitting, seat_person, set_up
 from dubito.show.session import Moment
 

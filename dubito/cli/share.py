@@ -15,7 +15,8 @@ from dubito.errors import UsageError, one_line
 from dubito.experiment.stored import open_recorded_run
 from dubito.files import write_whole
 from dubito.report.sender import SharedGame
-from dubito.report.share import shared_file, shared_game, shared_page
+from dubito.report.share import shared_file, shared_page
+from dubito.report.share_run import shared_game
 from dubito.show.person import MAX_NAME
 from dubito.store.folder import RUNS, is_export, missing_run_error, run_folders
 

@@ -61,7 +61,7 @@ _PLACEHOLDERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Settings shared by all pages of a report or a server. Paths begin with `/` only on a server."""
+    """Settings shared by all pages of a report or a server."""
 
     name: str  # name of the run
     pages: Sequence[tuple[str, str]] = _PAGES  # paths and titles in the menu
@@ -110,7 +110,7 @@ class Renderer:
         self._environment.globals |= {"site": site, "kind": lambda block: _KINDS[type(block)]}
 
     def __call__(self, page: Page) -> str:
-        root = "" if self.site.served else "../" * page.path.count("/")
+        root = "../" * page.path.count("/")
         return self._environment.get_template(page.template).render(page=page, root=root)
 
 

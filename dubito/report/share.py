@@ -13,25 +13,20 @@ from markupsafe import Markup
 
 from dubito.commands import build_command
 from dubito.errors import DubitoError, UsageError, one_line
-from dubito.experiment.stored import Run
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots, find_game
 from dubito.game.reader import A_PERSON
 from dubito.game.record import GameRecord, Records, read_game_name
 from dubito.model_settings import HOUSE
-from dubito.report.games import GameChoice, ShownGames
 from dubito.report.highlights import opening
 from dubito.report.render import Renderer, Site, embed_json
 from dubito.report.sender import SharedGame, describe_sender, invite
 from dubito.report.tables import GamePage, Page
 from dubito.report.trim import TRIMS, longest_page, with_turns
-from dubito.show.odds import odds_or_reason
 from dubito.show.opponents import as_sentence
-from dubito.show.run import CannotShowGame, ReplayedGames
 from dubito.show.story import (
     ModelDecisions,
     Texts,
-    describe_results,
     game_in_short,
     list_moves,
     page_title,
@@ -41,7 +36,6 @@ from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
 
 MAX_PAGE_BYTES: Final = 300_000  # size limit of a page in bytes; mail and chat programs accept it
-_MAX_MOVES: Final = 20_000  # maximum number of moves in a shared game
 _MAX_FILE_BYTES: Final = 10_000_000  # size limit of a file in bytes; the longest game needs less than one million
 _MAX_QUOTE: Final = 240  # maximum number of characters of a model's reason, shown next to the table
 _CHANGED: Final = "This file was changed after the game: its log does not match its moves."
@@ -58,7 +52,7 @@ _SCRIPTS: Final = (
 )
 
 
-_SHARE_RUN: Final = "share its run with `dubito report --site`"
+SHARE_RUN: Final = "share its run with `dubito report --site`"
 _SEND_FILE: Final = "send the file itself; `dubito web` shows it under Saved games"
 
 
@@ -136,7 +130,7 @@ def shared_file(path: Path, person: str = "") -> SharedGame:
     game, record = saved_record(path)
     story, warnings = _story_and_warnings(game, record, path, for_others=True, person=person)
     kinds = _kinds(game, story, record.players)
-    return _shared(game, record, story | {"kinds": kinds}, story.pop("standing"), warnings, person)
+    return build_shared_game(game, record, story | {"kinds": kinds}, story.pop("standing"), warnings, person)
 
 
 def _kinds(game: Game, story: Mapping[str, Any], players: Sequence[str]) -> list[str | None]:
@@ -156,7 +150,7 @@ def _kinds(game: Game, story: Mapping[str, Any], players: Sequence[str]) -> list
     return kinds
 
 
-def _shared(
+def build_shared_game(
     game: Game, record: GameRecord, story: Mapping[str, Any], about: str, warnings: Sequence[str], person: str = ""
 ) -> SharedGame:
     me = story.get("me")
@@ -180,27 +174,6 @@ def _seat_to_offer(kinds: Sequence[str | None]) -> int:
     return next((seat for seat, kind in enumerate(kinds) if kind in ("model", "fake model")), 0)
 
 
-def shared_game(source: Run, number: int) -> SharedGame:
-    """Return a run's game for sharing. Raises UsageError if the game does not exist or cannot be replayed."""
-    decisions = ModelDecisions(source.db, source.game)
-    shown = ShownGames(source, GameChoice([number], ""), ReplayedGames(source), decisions)
-    try:
-        record = shown.games.record(number, _MAX_MOVES)
-    except CannotShowGame as error:
-        raise UsageError(f"game {number} of {source} cannot be shared: {error}") from None
-    if record is None:
-        raise UsageError(f"{_size_message()} (more than {_MAX_MOVES:,} moves)", hint=_SHARE_RUN)
-    (page,) = shown.pages()
-    story = {**page.told, "shared": shown.asked.shared.pieces, "odds": odds_or_reason(source, number)}
-    ((row,),) = source.db.read("SELECT outcome FROM games WHERE game = ?", (number,))
-    about = describe_results(source.game.results, source.outcome(row), story["names"], len(story["turns"]))
-    shared = _shared(source.game, record, story, about, page.warnings)
-    if source.planned.has_programs:
-        shared = replace(shared, dealt=f"{shared.dealt} The seed {source.secrecy_in_words}.".lstrip())
-    # A record can only be verified with the seed.
-    return shared if source.public_seed is not None else replace(shared, record="")
-
-
 def shared_page(shared: SharedGame, picture: str = "") -> str:
     """Return the page as a single HTML file of at most `MAX_PAGE_BYTES` bytes.
 
@@ -219,7 +192,7 @@ def shared_page(shared: SharedGame, picture: str = "") -> str:
     spare = MAX_PAGE_BYTES - len(_render(replace(shared, page=with_turns(shared.page, 0)), picture).encode())
     page = longest_page(shared.page, spare - _SPARE_BYTES)
     if page is None:
-        raise UsageError(_size_message(), hint=_SHARE_RUN if "game" in shared.page.told else _SEND_FILE)
+        raise UsageError(size_message(), hint=SHARE_RUN if "game" in shared.page.told else _SEND_FILE)
     shown = f"all but {len(page.told['turns']):,} of its {len(shared.page.told['turns']):,} turns"
     return _render(replace(shared, page=page, left_out=[*shared.left_out, shown]), picture)
 
@@ -227,7 +200,7 @@ def shared_page(shared: SharedGame, picture: str = "") -> str:
 _SPARE_BYTES: Final = 500  # reserved for the sentence about what was left out
 
 
-def _size_message() -> str:
+def size_message() -> str:
     return f"the game does not fit into one page of {MAX_PAGE_BYTES // 1000} kB"
 
 

@@ -5,17 +5,18 @@ Viewers who can see all cards are also shown a model's reasoning.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pydantic import BaseModel
 
 from dubito.errors import DubitoError, UsageError, end_sentence, format_error, one_line, suggestion
-from dubito.experiment.config import Config
+from dubito.experiment.config import Config, parse_config
 from dubito.experiment.experiment import kind_of_player
 from dubito.experiment.resolve import default_player, parse_player, resolve, rules_of_config
 from dubito.experiment.resolved import ResolvedPlayer, ResolvedRun
 from dubito.game import FALLBACK_OUTCOME, Game, Node, Player, PlayerKind, Text
-from dubito.game.find import Registry
+from dubito.game.find import Registry, find_bots, find_games
 from dubito.game.seeds import Seed
 from dubito.game.speech import quoted
 from dubito.game.table import Entrant
@@ -255,6 +256,18 @@ class Opponents:
         if name not in self._players:
             raise UsageError(f"unknown player {one_line(name)!r}", hint=suggestion(name, self._players))
         return self._players[name]
+
+
+def bots_of_other_games(first: Game) -> dict[str, Opponents]:
+    """Return the hand-written bots of the other games, by game name. Games without bots are omitted."""
+    names = [spec.name for spec in find_games(Path.cwd()) if spec.name != first.name]
+    by_game = {name: bots_of_game(name) for name in names}
+    return {name: opponents for name, opponents in by_game.items() if opponents.choices()}
+
+
+def bots_of_game(name: str) -> Opponents:
+    """Return the hand-written bots of a game. Raises UsageError."""
+    return Opponents(build_company(parse_config({"game": name}, "the command"), find_bots(Path.cwd(), name)))
 
 
 class FamilyGames(NamedTuple):

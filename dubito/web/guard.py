@@ -18,8 +18,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, ExceptionHandler, Message, Receive, Scope, Send
 
 from dubito.llm.request import DuplicateKey, refuse_duplicate_keys
+from dubito.web.visit import VIEWER
 
-VIEWER: Final = "/viewer"  # URL of the report's static files
 _MAX_BODY_BYTES: Final = 4096  # size limit of a body
 # Bytes to read and discard, so that the sender can read the refusal.
 _MAX_DRAINED_BYTES: Final = 1 << 20
@@ -49,7 +49,7 @@ def build_site(
     """
     files = [
         Mount("/static", StaticFiles(directory=Path(__file__).parent / "static")),
-        Mount(VIEWER, StaticFiles(packages=[("dubito.report", "static")])),
+        Mount(f"/{VIEWER}", StaticFiles(packages=[("dubito.report", "static")])),
     ]
     guard = Middleware(Guard, host=host, allowed=allowed)
     app = Starlette(routes=[*routes, *files], middleware=[guard], exception_handlers=handlers)

@@ -25,12 +25,13 @@ from dubito.show.run import FollowedRun
 from dubito.show.session import BotsGame, Session, session_of_outputs
 from dubito.show.story import ModelDecisions, Texts, game_in_short, page_title, story_of_game, winners_of_ending
 from dubito.store.run_db import RunDb
-from dubito.web.guard import VIEWER, build_site
+from dubito.web.guard import build_site
+from dubito.web.visit import VIEWER
 
 NEWS: Final = "/api/news"  # URL that pages poll
 # lists that a page extends with new items
 _GROWING_LISTS: Final = ("turns", "story", "decisions", "pieces", "shared", "faces", "plays")
-_SITE: Final = Site("", (("/", "Game"),), f"{VIEWER}/", "/static/icon.svg", served=True)
+_SITE: Final = Site("", (("./", "Game"),), f"{VIEWER}/", "../static/icon.svg", served=True)
 
 
 class GameSource:
@@ -165,7 +166,7 @@ class _Pages:
     """The route handlers, each run in a thread."""
 
     def __init__(self, shown: GameSource) -> None:
-        self._shown, self._viewer = shown, Viewer(Renderer(_SITE), "/games")
+        self._shown, self._viewer = shown, Viewer(Renderer(_SITE), "games")
         # Identifies this server's pages, since a page of an earlier game may still be open.
         self._mark = secrets.token_hex(8)
 

@@ -9,7 +9,7 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.experiment.stored import open_recorded_run
-from dubito.report import share
+from dubito.report import share, share_run
 from dubito.show import odds
 from tests.chromium import Chrome
 from tests.cli.kit import Shell
@@ -136,7 +136,7 @@ def test_endless_playouts_are_abandoned(shell: Shell, monkeypatch: pytest.Monkey
 
 def test_too_large_game_is_refused_before_playouts(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     assert shell("run", "--bots", "StefaBot,RandomBoi,UsualBot", *FEW, "--output", "r").code == 0
-    monkeypatch.setattr(share, "_MAX_MOVES", 5)
+    monkeypatch.setattr(share_run, "_MAX_MOVES", 5)
     said = shell("share", "r", "--game", "0")
     assert (said.code, said.out) == (2, "")
     assert re.fullmatch(

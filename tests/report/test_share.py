@@ -206,7 +206,7 @@ def test_game_with_too_many_moves_is_refused_early(
         raise AssertionError("the game's story was described")
 
     monkeypatch.setattr("dubito.show.run.ReplayedGames.play", tell)
-    monkeypatch.setattr("dubito.report.share._MAX_MOVES", 5)
+    monkeypatch.setattr("dubito.report.share_run._MAX_MOVES", 5)
     said = shell("share", str(bots_run), "--game", "0")
     assert (said.code, said.out) == (2, "")
     assert said.err.startswith(

@@ -249,7 +249,7 @@ def test_lobby_pictures_games_of_an_installed_family_and_lists_the_rest(home: Pa
         lobby = browser("GET", "/").text
         assert 'data-game="openspiel:kuhn_poker"' in lobby
         assert "more openspiel games" in lobby
-        assert '<a href="/?game=openspiel:goofspiel">goofspiel</a>' in lobby
+        assert '<a href="./?game=openspiel:goofspiel">goofspiel</a>' in lobby
         assert 'data-game="openspiel:goofspiel"' in browser("GET", "/?game=openspiel:goofspiel").text
         view = browser.sit(["UniformRandom"], game="openspiel:kuhn_poker", seed=1)
         while not view["over"]:

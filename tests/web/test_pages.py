@@ -51,7 +51,7 @@ def test_every_seed_can_be_entered_again(browser: Browser) -> None:
 def test_a_finished_game_is_listed_and_opens(server: WebServer, browser: Browser) -> None:
     assert "No saved games yet" in browser("GET", "/games").text
     end = browser.to_the_end(browser.sit())
-    assert f'<a href="/games/{end["record"]}">' in browser("GET", "/games").text
+    assert f'<a href="games/{end["record"]}">' in browser("GET", "/games").text
     page = browser("GET", f"/games/{end['record']}")
     assert page.status == 200
     (game,) = re.findall(r'<script id="game" type="application/json">(.*?)</script>', page.text)

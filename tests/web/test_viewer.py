@@ -225,7 +225,7 @@ def test_list_shows_players_and_results(server: WebServer, browser: Browser) -> 
     (server.folder / "folder.json").mkdir()
     (server.folder / os.fsdecode(b"\xff.json")).write_text("")
     words = " ".join(html.unescape(browser("GET", "/games").text).split())
-    assert words.index(end["record"]) < words.index("/games/01") < words.index("/games/00")  # latest first
+    assert words.index(end["record"]) < words.index("games/01") < words.index("games/00")  # latest first
     won = [name for name, lost in zip(end["names"], end["frames"][-1]["lost"], strict=True) if not lost]
     assert end["result"] == "losses"
     dealt = datetime.fromtimestamp(server.clock.now)

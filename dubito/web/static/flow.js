@@ -52,7 +52,7 @@ export class Flow {
   async start(complaint = "") {
     let game;
     try {
-      game = await ask("/api/table");
+      game = await ask("api/table");
     } catch (error) {
       complain(error.message);
       $("own").hidden = false;
@@ -61,12 +61,12 @@ export class Flow {
       }
       $("prompt").replaceChildren(
         "No game to show. ",
-        Object.assign(make("a", "button", "Back to the lobby"), { href: "/" }),
+        Object.assign(make("a", "button", "Back to the lobby"), { href: "./" }),
       );
       return;
     }
     this.game = game;
-    $("rules-link").href = `/rules?${new URLSearchParams({
+    $("rules-link").href = `rules?${new URLSearchParams({
       game: game.game,
       players: game.names.length,
       ...game.rules,
@@ -75,7 +75,7 @@ export class Flow {
     $("log").replaceChildren();
     this.#page.begin(game);
     const isNew = location.hash === "#new";
-    if (isNew) history.replaceState(null, "", "/table");
+    if (isNew) history.replaceState(null, "", "table");
     else {game.frames.slice(0, -1).forEach((old) => {
         this.#show(old, false);
       });}
@@ -89,7 +89,7 @@ export class Flow {
     this.busy = true;
     this.#controls();
     try {
-      await this.#follow(await ask("/api/moves", { table: this.game.table, turn: this.turn, answer: move }));
+      await this.#follow(await ask("api/moves", { table: this.game.table, turn: this.turn, answer: move }));
     } catch (error) {
       this.busy = false;
       if (error.status === 409 || error.status === 404) return this.start(error.message);
@@ -110,7 +110,7 @@ export class Flow {
       if (this.game.asked || this.game.over || this.game.trouble) break;
       this.#controls();
       const since = this.turn + 1;
-      answer = await ask(`/api/table?since=${since}`).catch((error) => ({
+      answer = await ask(`api/table?since=${since}`).catch((error) => ({
         turn: since - 1,
         frames: [],
         trouble: error.message,
@@ -207,7 +207,7 @@ export class Flow {
   #finale() {
     const { game } = this;
     const [title, how, left] = this.#page.end(game);
-    const replay = `/games/${encodeURIComponent(game.record)}`;
+    const replay = `games/${encodeURIComponent(game.record)}`;
     $("own").hidden = true;
     $("winner").replaceChildren(window.dubitoAvatar(me(), "person"));
     $("result").textContent = title;
@@ -243,8 +243,8 @@ export class Flow {
   async #rematch() {
     $("refusal").textContent = "";
     try {
-      await ask("/api/rematch", {});
-      history.replaceState(null, "", "/table#new");
+      await ask("api/rematch", {});
+      history.replaceState(null, "", "table#new");
     } catch (error) {
       if (error.status !== 409) { // otherwise another page has already started it
         $("refusal").textContent = error.message;
@@ -258,7 +258,7 @@ export class Flow {
 
   async #again() {
     try {
-      await ask("/api/again", {});
+      await ask("api/again", {});
     } catch (error) {
       if (!error.status) {
         $("why").textContent = error.message;

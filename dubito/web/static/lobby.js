@@ -20,8 +20,8 @@ async function deal(table, complaint) {
   }; path=/; max-age=${YEAR}; samesite=strict`;
   complaint.textContent = "";
   try {
-    await ask("/api/table", table);
-    location.href = "/table#new";
+    await ask("api/table", table);
+    location.href = "table#new";
   } catch (error) {
     complaint.textContent = error.message;
   }

@@ -1,0 +1,36 @@
+"""A run's game for sharing. It replays the run, which the page of a saved game does not need."""
+
+from dataclasses import replace
+from typing import Final
+
+from dubito.errors import UsageError
+from dubito.experiment.stored import Run
+from dubito.report.games import GameChoice, ShownGames
+from dubito.report.sender import SharedGame
+from dubito.report.share import SHARE_RUN, build_shared_game, size_message
+from dubito.show.odds import odds_or_reason
+from dubito.show.run import CannotShowGame, ReplayedGames
+from dubito.show.story import ModelDecisions, describe_results
+
+_MAX_MOVES: Final = 20_000  # maximum number of moves in a shared game
+
+
+def shared_game(source: Run, number: int) -> SharedGame:
+    """Return a run's game for sharing. Raises UsageError if the game does not exist or cannot be replayed."""
+    decisions = ModelDecisions(source.db, source.game)
+    shown = ShownGames(source, GameChoice([number], ""), ReplayedGames(source), decisions)
+    try:
+        record = shown.games.record(number, _MAX_MOVES)
+    except CannotShowGame as error:
+        raise UsageError(f"game {number} of {source} cannot be shared: {error}") from None
+    if record is None:
+        raise UsageError(f"{size_message()} (more than {_MAX_MOVES:,} moves)", hint=SHARE_RUN)
+    (page,) = shown.pages()
+    story = {**page.told, "shared": shown.asked.shared.pieces, "odds": odds_or_reason(source, number)}
+    ((row,),) = source.db.read("SELECT outcome FROM games WHERE game = ?", (number,))
+    about = describe_results(source.game.results, source.outcome(row), story["names"], len(story["turns"]))
+    shared = build_shared_game(source.game, record, story, about, page.warnings)
+    if source.planned.has_programs:
+        shared = replace(shared, dealt=f"{shared.dealt} The seed {source.secrecy_in_words}.".lstrip())
+    # A record can only be verified with the seed.
+    return shared if source.public_seed is not None else replace(shared, record="")

@@ -1,0 +1,276 @@
+"""The pages for playing: their handlers, and the saved games in the tables' folder."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeVar
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from pydantic import Field, TypeAdapter, ValidationError
+
+from dubito.errors import DubitoError, UsageError, join_names, one_line
+from dubito.files import describe_fault
+from dubito.game import Game, PlayerKind
+from dubito.game.words import Option, choose_picture
+from dubito.report.render import Renderer, Site, Viewer, escape_text
+from dubito.report.share import page_of_file, shared_file, shared_page
+from dubito.show.opponents import Opponent, as_sentence
+from dubito.show.person import SEEDS
+from dubito.web.saved import Summaries, Summary, deal_time, saved_files
+from dubito.web.tables import Move, NewTable, Tables
+from dubito.web.visit import VIEWER, Answer, Refusal, Visit
+
+PAGES: Final = (("./", "Play"), ("games", "Saved games"), ("rules", "Rules"))
+_SITE: Final = Site("", PAGES, f"{VIEWER}/", "../static/icon.svg", served=True)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedLine:
+    name: str
+    when: str  # time of the deal in this machine's time zone
+    summary: Summary
+
+
+def saved_games(summaries: Summaries) -> list[SavedLine]:
+    dealt = sorted(((deal_time(name, one), name, one) for name, one in summaries().items()), reverse=True)
+    return [SavedLine(name, f"{at.day} {at:%b %Y, %H:%M}", one) for at, name, one in dealt]
+
+
+def page(folder: Path, name: str) -> str:
+    path = _saved(folder, name)
+    return _viewer()(page_of_file(path, f"games/{name}", f"{path.relative_to(folder.parent)}"))
+
+
+def _saved(folder: Path, name: str) -> Path:
+    path = saved_files(folder).get(name)
+    if path is None:
+        raise Refusal(404, "Game not found.")
+    return path
+
+
+@cache
+def _viewer() -> Viewer:
+    return Viewer(Renderer(_SITE), "games")
+
+
+_HERE: Final = Path(__file__).parent
+_NEW_TABLE: Final = TypeAdapter(NewTable)
+_MOVE: Final = TypeAdapter(Move)
+_EMPTY_BODY: Final = TypeAdapter(Annotated[dict[str, Any], Field(max_length=0)])
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The handler of a method at a path, in which `{name}` stands for a saved game."""
+
+    method: str
+    path: str
+    handle: Callable[[Visit], Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    """A game as shown in the lobby."""
+
+    name: str
+    display: str
+    title: str
+    lead: str
+    levels: dict[str, list[str]]  # opponents by level, for a game that starts with one click
+    faces: list[list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class PlaySite:
+    """The pages, the API of their scripts, and the answers to visits. Some play games, and may take minutes."""
+
+    tables: Tables
+
+    @property
+    def routes(self) -> list[Route]:
+        return [
+            Route("GET", "/", self.lobby),
+            Route("GET", "/table", self.table),
+            Route("GET", "/rules", self.rules),
+            Route("GET", "/games", self.games),
+            Route("GET", "/games/{name}", self.game),
+            Route("GET", "/games/{name}/share", self.share),
+            Route("POST", "/api/table", self.open),
+            Route("GET", "/api/table", self.view),
+            Route("POST", "/api/moves", self.move),
+            Route("POST", "/api/again", self.again),
+            Route("POST", "/api/rematch", self.rematch),
+        ]
+
+    def answer(self, route: Route, visit: Visit) -> Answer:
+        try:
+            return route.handle(visit)
+        except Refusal as refusal:
+            return refuse(visit.path, refusal.status, refusal.sentence, refusal.headers)
+        except DubitoError as error:
+            return refuse(visit.path, 400, str(error))
+
+    def lobby(self, visit: Visit) -> Answer:
+        game, unfinished = self._game(visit), self.tables.unfinished(visit.secret)
+        words, choices, (least, most) = game.words, self.tables.choices(game.name), self._sizes(game)
+        bots = [choice.name for choice in choices if not choice.asks]
+        return _page(
+            "lobby",
+            game=game,
+            person=visit.person,
+            hero=(hero := self._tile(game)),
+            usual_level=next(level for level in ("models", "medium", *hero.levels) if level in hero.levels),
+            tiles=[self._tile(one) for one in self.tables.games if one.name != game.name],
+            more=self.tables.more_games,
+            lead=words.LEAD,
+            groups=_groups(choices),
+            hard=words.HARD,
+            first=[*(choice.name for choice in choices if choice.asks), *words.default_bots(bots)],
+            sizes=range(least, most + 1),
+            usual=min(max(4, least), most),
+            options=self.tables.options(game),
+            digits=len(str(SEEDS - 1)),
+            goes_on=unfinished is not None,
+            invited="seed" in visit.query,  # lobby.js then sets the focus
+            unfinished="" if unfinished is None else self.tables.game(unfinished.game).words.TITLE,
+            rivals="" if unfinished is None else join_names(unfinished.bots),
+            fared=self.tables.summaries.records_against(game.name),
+        )
+
+    def _sizes(self, game: Game) -> tuple[int, int]:
+        return game.seat_range(self.tables.rules(game, {}))
+
+    def _tile(self, game: Game) -> "_Tile":
+        words, choices, (least, most) = game.words, self.tables.choices(game.name), self._sizes(game)
+        others = min(max(4, least), most) - 1
+        models, names = ([choice.name for choice in choices if bool(choice.asks) is asks] for asks in (True, False))
+        levels = words.strengths([choice.name for choice in choices]) or [("medium", words.default_bots(names))]
+        levels = [("models", models), *levels] if models else levels
+        bots = {level: [names[place % len(names)] for place in range(others)] for level, names in levels}
+        return _Tile(game.name, words.TITLE, words.SLOGAN or words.TITLE, words.LEAD, bots, choose_picture(words))
+
+    def table(self, visit: Visit) -> Answer:
+        return _page("table", person=visit.person)
+
+    def rules(self, visit: Visit) -> Answer:
+        game = self._game(visit)
+        (least, most), options = self._sizes(game), self.tables.options(game)
+        players = _number(visit, "players", min(max(4, least), most))
+        if not least <= players <= most:
+            raise UsageError(f"players: {game.name} needs {least} to {most} players, not {players}")
+        rules = self.tables.rules(game, _rules(visit, options))
+        words = game.words
+        return _page(
+            "rules",
+            games=self.tables.games,
+            game=game,
+            told=words.rules(rules, players),
+            in_short=words.summarize_rules(rules),
+            sizes=range(least, most + 1),
+            players=players,
+            rules=rules.model_dump(),
+            options=options,
+        )
+
+    def _game(self, visit: Visit) -> Game:
+        return self.tables.game(visit.query.get("game", self.tables.games[0].name))
+
+    def games(self, visit: Visit) -> Answer:
+        return _page(
+            "games", games=saved_games(self.tables.summaries), zone=datetime.now().astimezone().tzname() or "local time"
+        )
+
+    def game(self, visit: Visit) -> Answer:
+        return Answer(page(self.tables.folder, visit.name))
+
+    def share(self, visit: Visit) -> Answer:
+        text = shared_page(shared_file(_saved(self.tables.folder, visit.name), visit.person))
+        return Answer(text, headers={"Content-Disposition": 'attachment; filename="game.html"'})
+
+    def view(self, visit: Visit) -> Answer:
+        since = _number(visit, "since", 0)
+        return Answer(self.tables.view(visit.secret, max(0, since)))
+
+    def open(self, visit: Visit) -> Answer:
+        asked = _checked_body(_NEW_TABLE, visit.body)
+        secret, view = self.tables.open(asked, visit.secret)
+        return Answer(view, 201, secret=secret)
+
+    def rematch(self, visit: Visit) -> Answer:
+        _checked_body(_EMPTY_BODY, visit.body)
+        secret, view = self.tables.rematch(visit.secret)
+        return Answer(view, 201, secret=secret)
+
+    def move(self, visit: Visit) -> Answer:
+        move = _checked_body(_MOVE, visit.body)
+        return Answer(self.tables.move(visit.secret, move))
+
+    def again(self, visit: Visit) -> Answer:
+        _checked_body(_EMPTY_BODY, visit.body)
+        return Answer(self.tables.again(visit.secret))
+
+
+_ENVIRONMENT: Final = Environment(
+    loader=FileSystemLoader(_HERE / "pages"),
+    autoescape=True,
+    finalize=escape_text,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+)
+_ENVIRONMENT.globals |= {"pages": PAGES, "look": VIEWER, "root": ""}
+
+
+def _page(template: str, **values: Any) -> Answer:
+    return Answer(_ENVIRONMENT.get_template(f"{template}.html").render(values))
+
+
+def _groups(choices: Sequence[Opponent]) -> list[tuple[str, list[Opponent]]]:
+    """Group the possible opponents by kind. Each group has a title. Empty groups are omitted."""
+    kinds: list[tuple[PlayerKind, str]] = [
+        ("model", "Models"),
+        ("fake model", "Fake models"),
+        ("program", "Programs"),
+        ("hand-written", "Hand-written"),
+    ]
+    titled = [(title, [one for one in choices if one.kind == kind]) for kind, title in kinds]
+    return [(title, group) for title, group in titled if group]
+
+
+def refuse(path: str, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> Answer:
+    """Report an error in one sentence, as JSON for scripts and as a page for people."""
+    sentence = as_sentence(sentence)
+    if path.startswith("/api/"):
+        return Answer({"error": sentence}, status, headers or {})
+    page = _page("refused", sentence=sentence, root="../" * (path.count("/") - 1))
+    return replace(page, status=status, headers=headers or {})
+
+
+def _checked_body(kind: TypeAdapter[T], body: bytes) -> T:
+    try:
+        return kind.validate_json(body)
+    except ValidationError as error:
+        raise UsageError(f"invalid request: {describe_fault(error, 'the body')}") from None
+
+
+def _rules(visit: Visit, options: Sequence[Option]) -> dict[str, Any]:
+    """Parse the rules in a URL's query. Raises UsageError if they are invalid."""
+    chosen: dict[str, Any] = {}
+    for option in options:
+        values = {str(value): value for value, _ in option.values}
+        if (text := visit.query.get(option.rule)) is not None:
+            if text not in values:
+                raise UsageError(f"{option.rule} must be one of {', '.join(values)}, not {one_line(repr(text), 60)}")
+            chosen[option.rule] = values[text]
+    return chosen
+
+
+def _number(visit: Visit, name: str, default: int) -> int:
+    text = visit.query.get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdecimal() and len(text) < 6):
+        raise UsageError(f"{name} must be a whole number")
+    return int(text)
