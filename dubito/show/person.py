@@ -24,7 +24,6 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
 from dubito.game.words import person_sentences
 from dubito.packages import games_path_words
-from dubito.seats.program import close_programs, end_programs
 from dubito.settings import Setting
 from dubito.show.lie_review import LieReview, review_lies
 from dubito.show.opponents import Opponents
@@ -183,14 +182,20 @@ class Sitting(Session):
         if sum(table.fallback_turns) > stood_in:
             words.insert(0, f"{self.reader.starts(seat)} failed, so {self.game.fallback}'s rules played its turn.")
         if state.over:
-            end_programs(table.services, self.game.results, state.ending())
+            if table.services:
+                from dubito.seats.program import end_programs  # imported late because few games have programs
+
+                end_programs(table.services, self.game.results, state.ending())
             words.append(self.teller.ending()[0])
         self.log += [(moment.turn, line) for line in words]
         return moment, words
 
     def stop_programs(self) -> None:
         """Stop the programs at the table. They restart when they are asked to move."""
-        close_programs(self._table.services)
+        if self._table.services:
+            from dubito.seats.program import close_programs  # imported late because few games have programs
+
+            close_programs(self._table.services)
 
     def replay(self, outputs: Iterable[object], take: Callable[[object], object]) -> None:
         """Repeat recorded moves, starting at the deal.

@@ -11,7 +11,7 @@ import pytest
 from dubito.web.in_page import InPage
 from tests.web.kit import BOTS, WebServer, a_move
 
-UNUSABLE_THERE = ("multiprocessing", "ssl", "starlette", "uvicorn", "diskcache", "openai", "anthropic")
+UNUSABLE_THERE = ("resource", "multiprocessing", "ssl", "starlette", "uvicorn", "diskcache", "openai", "anthropic")
 LOADS = f"""
 import sys
 from importlib.abc import MetaPathFinder
