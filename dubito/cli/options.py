@@ -104,7 +104,8 @@ def _check_url(context: click.Context, parameter: click.Parameter, url: str) -> 
     parts = urlsplit(url)
     if url and (parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment):
         raise UsageError(
-            f"--url: not a web address: {one_line(url, 80)}", hint="use one like https://me.github.io/games/"
+            f"{parameter.opts[0]}: not a web address: {one_line(url, 80)}",
+            hint="use one like https://me.github.io/games/",
         )
     return url
 
@@ -116,8 +117,19 @@ _URL: Final[dict[str, Any]] = {
     "help": "The page's public address, such as https://me.github.io/games/. Gives links a preview picture.",
 }
 page_url_option = click.option("--url", callback=_check_url, **_URL)
-site_url_option = click.option(
-    "--url", callback=lambda *given: (url := _check_url(*given)) and f"{url.rstrip('/')}/", **_URL
+
+
+def _check_site_url(context: click.Context, parameter: click.Parameter, url: str) -> str:
+    return _check_url(context, parameter, url) and f"{url.rstrip('/')}/"
+
+
+site_url_option = click.option("--url", callback=_check_site_url, **_URL)
+play_url_option = click.option(
+    "--play-url",
+    callback=_check_site_url,
+    default="",
+    metavar="ADDRESS",
+    help="The address of a site that plays without Python, which *Play these cards* then opens.",
 )
 
 

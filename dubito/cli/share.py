@@ -8,7 +8,7 @@ from urllib.parse import quote, urljoin
 
 import click
 
-from dubito.cli.options import open_run_folder, page_url_option, saved_games_folder
+from dubito.cli.options import open_run_folder, page_url_option, play_url_option, saved_games_folder
 from dubito.cli.output import say
 from dubito.commands import build_command
 from dubito.errors import UsageError, one_line
@@ -27,7 +27,8 @@ from dubito.store.folder import RUNS, is_export, missing_run_error, run_folders
 @click.option("--name", "person", metavar="NAME", default="", help="Your name, for a saved game that you played.")
 @click.option("--output", type=click.Path(path_type=Path), help="The page. [default: game.html, or game-K.html]")
 @page_url_option
-def share(what: Path | None, game: int | None, person: str, output: Path | None, url: str) -> None:
+@play_url_option
+def share(what: Path | None, game: int | None, person: str, output: Path | None, url: str, play_url: str) -> None:
     """Write one game as a page that can be sent to anyone.
 
     GAME is a saved game's file. RUN is a run (by default the latest) or an exported run. The page shows everyone's
@@ -39,12 +40,12 @@ def share(what: Path | None, game: int | None, person: str, output: Path | None,
     if is_saved_game(what):
         if game is not None:
             raise UsageError("--game only works with runs, and this is a saved game", hint="leave it out")
-        shared, path = load_shared_game(what, person), output or Path("game.html")
+        shared, path = load_shared_game(what, person, play_url), output or Path("game.html")
     else:
         if game is None:
             raise UsageError(_suggest_games(what))
         with open_run_folder(what) as folder, open_recorded_run(folder, Path.cwd()) as source:
-            shared, path = shared_game(source, game), output or Path(f"game-{game}.html")
+            shared, path = shared_game(source, game, play_url), output or Path(f"game-{game}.html")
     if path.is_dir():
         raise UsageError(f"{one_line(str(path))} is a folder", hint=f"name a file: --output {path / 'game.html'}")
     picture = path.with_suffix(".png")
@@ -81,9 +82,9 @@ def is_saved_game(what: Path | None) -> TypeGuard[Path]:
     return what is not None and what.is_file() and not is_export(what)
 
 
-def load_shared_game(path: Path, person: str = "") -> SharedGame:
+def load_shared_game(path: Path, person: str = "", play_url: str = "") -> SharedGame:
     with errors_with_path(path):
-        return shared_file(path, one_line(person, MAX_NAME).strip())
+        return shared_file(path, one_line(person, MAX_NAME).strip(), play_url)
 
 
 @contextmanager

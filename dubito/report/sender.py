@@ -1,6 +1,6 @@
 """Texts for a shared game: a headline, a line to copy, and an invitation to play the deal."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -64,20 +64,27 @@ class Invitation:
     """An offer to play the deal of a shared game."""
 
     command: str
-    link: str  # link to the table of a running `dubito web`
+    link: str
     replaced: Sequence[str]  # players that readers do not have and that a hand-written bot replaces
+    needs_server: bool  # whether the link leads to a running `dubito web`, or to a site that plays without Python
 
 
-def invite(game: Game, record: GameRecord, kinds: Sequence[str | None], seat: int) -> Invitation | None:
-    """Return the invitation to take a seat in the game, or None if its deal is unknown."""
+def invite(
+    game: Game, record: GameRecord, kinds: Sequence[str | None], seat: int, play_url: str, own: Set[str]
+) -> Invitation | None:
+    """Return the invitation to take a seat in the game, or None if its deal is unknown.
+
+    `play_url` is the address of a site that plays without Python, if any. It has `own`, the bots that come with Dubito.
+    """
     if record.seed is None:
         return None
     usual = game.words.BOTS or [game.fallback]
     bots, replaced = [], []
     for place, (name, kind) in enumerate(zip(record.players, kinds, strict=True)):
         if place != seat:
-            bots.append(name if kind == "hand-written" else usual[place % len(usual)])
-            replaced += [name] if kind != "hand-written" else []
+            is_there = kind == "hand-written" and (not play_url or name in own)
+            bots.append(name if is_there else usual[place % len(usual)])
+            replaced += [] if is_there else [name]
     try:
         setup = Setup(bots, seat, record.seed, record.deal, record.rules, game.name)
         command = setup.replay_command(game)
@@ -86,7 +93,7 @@ def invite(game: Game, record: GameRecord, kinds: Sequence[str | None], seat: in
     query = {"game": game.name, "bots": " ".join(bots), "seed": setup.seed, "deal": setup.deal, "seat": seat}
     if changed := setup.changed_rules(game):
         query["rules"] = str(embed_json(changed))
-    return Invitation(command, f"{_RUNNING_TABLE}?{urlencode(query)}", replaced)
+    return Invitation(command, f"{play_url or _RUNNING_TABLE}?{urlencode(query)}", replaced, needs_server=not play_url)
 
 
 @dataclass(frozen=True, slots=True)

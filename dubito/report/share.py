@@ -18,6 +18,7 @@ from dubito.game.find import DUBITO, find_bots, find_game
 from dubito.game.reader import A_PERSON
 from dubito.game.record import GameRecord, Records, read_game_name
 from dubito.model_settings import HOUSE
+from dubito.packages import own_folder
 from dubito.report.highlights import opening
 from dubito.report.render import Renderer, Site, embed_json
 from dubito.report.sender import SharedGame, describe_sender, invite
@@ -125,12 +126,15 @@ def _are_of_game(asked: Set[tuple[int, int]], turns: Sequence[Mapping[str, Any]]
     return asked <= moves and all("forfeit" in turns[number - 1]["marks"] for _, number in moves - asked)
 
 
-def shared_file(path: Path, person: str = "") -> SharedGame:
-    """Load a saved game for sharing. `person` is the name of the human player. Raises UsageError."""
+def shared_file(path: Path, person: str = "", play_url: str = "") -> SharedGame:
+    """Load a saved game for sharing. Raises UsageError.
+
+    `person` is the name of the human player. `play_url` is the address of a site that plays without Python, if known.
+    """
     game, record = saved_record(path)
     story, warnings = _story_and_warnings(game, record, path, for_others=True, person=person)
     kinds = _kinds(game, story, record.players)
-    return build_shared_game(game, record, story | {"kinds": kinds}, story.pop("standing"), warnings, person)
+    return build_shared_game(game, record, story | {"kinds": kinds}, story.pop("standing"), warnings, play_url, person)
 
 
 def _kinds(game: Game, story: Mapping[str, Any], players: Sequence[str]) -> list[str | None]:
@@ -151,7 +155,13 @@ def _kinds(game: Game, story: Mapping[str, Any], players: Sequence[str]) -> list
 
 
 def build_shared_game(
-    game: Game, record: GameRecord, story: Mapping[str, Any], about: str, warnings: Sequence[str], person: str = ""
+    game: Game,
+    record: GameRecord,
+    story: Mapping[str, Any],
+    about: str,
+    warnings: Sequence[str],
+    play_url: str,
+    person: str = "",
 ) -> SharedGame:
     me = story.get("me")
     sender = describe_sender(game, record, story, person or A_PERSON)
@@ -165,8 +175,15 @@ def build_shared_game(
         Records(game).dump(record),
         "" if me is None else story["names"][me],
         sender.line,
-        invite(game, record, kinds, _seat_to_offer(kinds) if me is None else me),
+        invite(game, record, kinds, _seat_to_offer(kinds) if me is None else me, *_play_site(game, play_url)),
     )
+
+
+def _play_site(game: Game, play_url: str) -> tuple[str, Set[str]]:
+    """Return the address of the site that plays without Python, and its bots. It is empty if it lacks the game."""
+    found, home = find_bots(Path.cwd(), game.name).bots.values() if play_url else (), own_folder("bots")
+    own = {bot.name for bot in found if bot.kind == "manual" and bot.file.is_relative_to(home)}
+    return play_url if own else "", own
 
 
 def _seat_to_offer(kinds: Sequence[str | None]) -> int:

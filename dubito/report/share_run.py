@@ -15,7 +15,7 @@ from dubito.show.story import ModelDecisions, describe_results
 _MAX_MOVES: Final = 20_000  # maximum number of moves in a shared game
 
 
-def shared_game(source: Run, number: int) -> SharedGame:
+def shared_game(source: Run, number: int, play_url: str = "") -> SharedGame:
     """Return a run's game for sharing. Raises UsageError if the game does not exist or cannot be replayed."""
     decisions = ModelDecisions(source.db, source.game)
     shown = ShownGames(source, GameChoice([number], ""), ReplayedGames(source), decisions)
@@ -29,7 +29,7 @@ def shared_game(source: Run, number: int) -> SharedGame:
     story = {**page.told, "shared": shown.asked.shared.pieces, "odds": odds_or_reason(source, number)}
     ((row,),) = source.db.read("SELECT outcome FROM games WHERE game = ?", (number,))
     about = describe_results(source.game.results, source.outcome(row), story["names"], len(story["turns"]))
-    shared = build_shared_game(source.game, record, story, about, page.warnings)
+    shared = build_shared_game(source.game, record, story, about, page.warnings, play_url)
     if source.planned.has_programs:
         shared = replace(shared, dealt=f"{shared.dealt} The seed {source.secrecy_in_words}.".lstrip())
     # A record can only be verified with the seed.

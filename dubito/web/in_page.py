@@ -26,12 +26,12 @@ _STATIC: Final = {"static": files("dubito.web") / "static", VIEWER: files("dubit
 
 
 class InPage:
-    """The site of one person, whose games are in `folder`."""
+    """The site of one person, whose games are in `folder`. Others can open it at `address`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, address: str) -> None:
         first = bots_of_game(DUBITO)
         games = {first.game.name: first} | bots_of_other_games(first.game)
-        self._site = PlaySite(Tables(folder, games, time.time, in_threads=False))
+        self._site = PlaySite(Tables(folder, games, time.time, in_threads=False), address)
         self._secret_file = folder / "running" / "secret"
 
     def visit(self, method: str, address: str, body: str = "", person: str = "") -> str:

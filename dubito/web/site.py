@@ -88,6 +88,7 @@ class PlaySite:
     """The pages, the API of their scripts, and the answers to visits. Some play games, and may take minutes."""
 
     tables: Tables
+    play_url: str = ""  # the address of this site, if others can open it too
 
     @property
     def routes(self) -> list[Route]:
@@ -187,7 +188,7 @@ class PlaySite:
         return Answer(page(self.tables.folder, visit.name))
 
     def share(self, visit: Visit) -> Answer:
-        text = shared_page(shared_file(_saved(self.tables.folder, visit.name), visit.person))
+        text = shared_page(shared_file(_saved(self.tables.folder, visit.name), visit.person, self.play_url))
         return Answer(text, headers={"Content-Disposition": 'attachment; filename="game.html"'})
 
     def view(self, visit: Visit) -> Answer:

@@ -22,7 +22,7 @@ from pathlib import Path
 sys.path.insert(0, "/packages")
 from dubito.web.in_page import InPage
 
-InPage(Path("${GAMES}"))
+InPage(Path("${GAMES}"), "${new URL("./", location.href)}")
 `);
 }
 

@@ -1,6 +1,7 @@
 """A shared game is one self-contained page that can be replayed."""
 
 import base64
+import html
 import json
 import re
 import sys
@@ -11,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from dubito.games.dubito.game import GAME
 from dubito.report import share
 from dubito.show.person import GUEST
 from dubito.show.run import ReplayedGames
@@ -284,3 +286,23 @@ def test_nothing_on_the_felt_covers_anything_else(shell: Shell, chrome: Chrome, 
             "return found; })()"
         )
         assert found == {}, (width, height)
+
+
+def test_cards_can_be_played_at_a_site_that_has_the_game(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = RECORDS.load((FOLDER / "three_immediate.json").read_text())
+    mine = "from bots.base import BotBase\nclass Mine(BotBase):\n    pass\n"
+    Path("bots/manual").mkdir(parents=True)
+    Path("bots/manual/mine.py").write_text(mine)
+    Path("g.json").write_text(RECORDS.dump(replace(record, players=[GUEST, "Mine", record.players[2]])))
+    assert shell("share", "g.json", "--play-url", "https://me.example/play").code == 0
+    page = Path("game.html").read_text()
+    (link,) = re.findall(r'href="(https://me.example/play/[?][^"]+)"', page)
+    query = parse_qs(urlsplit(html.unescape(link)).query)
+    assert query["bots"] == [f"{GAME.words.BOTS[1]} {record.players[2]}"]  # readers do not have the user's bot
+    assert "It opens in your browser and installs nothing." in page
+    assert "dubito web" not in page.partition("Can you do better?")[2].partition("</section>")[0]
+    monkeypatch.setattr("dubito.report.share.own_folder", lambda name: Path("elsewhere"))  # the site has no such game
+    assert shell("share", "g.json", "--play-url", "https://me.example/play").code == 0
+    assert 'href="http://127.0.0.1:8765/?' in Path("game.html").read_text()
+    said = shell("share", "g.json", "--play-url", "me.example")
+    assert said.err.startswith("dubito: --play-url: not a web address: me.example")

@@ -23,7 +23,7 @@ class Forbidden(MetaPathFinder):
 sys.meta_path.insert(0, Forbidden())
 from pathlib import Path
 from dubito.web.in_page import InPage
-site = InPage(Path("games"))
+site = InPage(Path("games"), "")
 for page in ("/", "/?game=bs", "/rules", "/games", "/table"):
     assert '"status": 200' in site.visit("GET", page), page
 """
@@ -51,7 +51,7 @@ def test_the_pages_load_nothing_that_a_browser_lacks(tmp_path: Path) -> None:
 
 
 def test_a_game_is_the_same_as_on_a_server(tmp_path: Path, server: WebServer) -> None:
-    end = play(InPage(tmp_path))
+    end = play(InPage(tmp_path, "https://me.example/play/"))
     browser = server.browser()
     served = browser.to_the_end(browser.sit(seat=0))
     mine, theirs = ((folder / f"{one['record']}.json") for folder, one in ((tmp_path, end), (server.folder, served)))
@@ -60,8 +60,8 @@ def test_a_game_is_the_same_as_on_a_server(tmp_path: Path, server: WebServer) ->
 
 
 def test_games_are_kept_shown_and_shared(tmp_path: Path) -> None:
-    record = play(InPage(tmp_path))["record"]
-    site = InPage(tmp_path)  # the page was loaded again
+    record = play(InPage(tmp_path, "https://me.example/play/"))["record"]
+    site = InPage(tmp_path, "https://me.example/play/")  # the page was loaded again
     assert visit(site, "GET", "/api/table")[2]["record"] == record
     assert f'<a href="games/{record}">' in visit(site, "GET", "/games")[2]
     assert '<a href="../games">Saved games</a>' in visit(site, "GET", f"/games/{record}")[2]
@@ -71,7 +71,7 @@ def test_games_are_kept_shown_and_shared(tmp_path: Path) -> None:
 
 
 def test_static_files_and_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    site = InPage(tmp_path)
+    site = InPage(tmp_path, "https://me.example/play/")
     for path, kind in (("/static/play.js", "text/javascript"), ("/viewer/felt.css", "text/css")):
         status, headers, _ = visit(site, "GET", path)
         assert (status, headers["Content-Type"]) == (200, f"{kind}; charset=utf-8")

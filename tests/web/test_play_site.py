@@ -128,7 +128,7 @@ def test_whole_game_in_the_page_is_the_same_as_here_and_works_offline(site: Path
             assert chrome.run("location.hash") == "#/table"
             assert chrome.errors == []
         record = record_of_page(shared)
-        here = InPage(tmp_path)
+        here = InPage(tmp_path, "https://me.example/play/")
         setup = {"bots": record["players"][1:], "seed": 1, "seat": 0}
         here.visit("POST", "/api/table", json.dumps(setup))
         for move in moves:
