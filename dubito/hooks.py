@@ -156,6 +156,13 @@ class Hooks:
         """
 
     @_spec
+    def report_pages(self, run: RecordedRun, lies: object) -> Sequence[object]:  # type: ignore[empty-body]
+        """Return pages to add to the report of a run, as `dubito.report.tables.Page`, each with its `about` line.
+
+        `lies` is the run's `dubito.experiment.lies.LieCounts`, or None if lies cannot be counted.
+        """
+
+    @_spec
     def source_readers(self) -> Mapping[str, str]:  # type: ignore[empty-body]
         """Return readers of bots that were written for another harness, by the name of the game that they play.
 
@@ -319,6 +326,11 @@ def missing_plugin(error: ModuleNotFoundError) -> str | None:
 def comparison_parts(runs: Sequence[RecordedRun], comparison: ComparedContenders) -> Iterator[Any]:
     """Yield the plugins' additions to a comparison."""
     yield from _call_each(plugins().hook.comparison_parts, runs=runs, comparison=comparison)
+
+
+def report_pages(run: RecordedRun, lies: object) -> Iterator[Any]:
+    """Yield the pages that plugins add to a run's report."""
+    yield from _call_each(plugins().hook.report_pages, run=run, lies=lies)
 
 
 def game_checks() -> Iterator[GameCheck]:

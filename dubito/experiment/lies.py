@@ -1,14 +1,14 @@
 """Count the lies of a run, for which its games are played again."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from dubito.errors import UsageError, one_line
 from dubito.experiment.stored import Run, check_replayable, read_run
-from dubito.game import Lie, LieMark, State
+from dubito.game import Game, Lie, LieMark, State
 from dubito.game.moves import Forfeit, make_move, output_of
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
@@ -18,15 +18,6 @@ from dubito.stats.tally import build_outcome, read_outcome, read_record
 
 LIES: Final[tuple[Lie, ...]] = get_args(Lie)
 MAX_LIE_GAMES: Final = 1_000  # maximum number of games in which lies are counted, since each has to be replayed
-
-
-@dataclass(frozen=True, slots=True)
-class LieMove:
-    """A move that deceives other seats."""
-
-    seat: int
-    move: int  # the seat's own moves count from 1
-    lie: Lie
 
 
 LieRate = Literal["chosen", "forced", "caught", "hits", "alarms"]
@@ -50,6 +41,7 @@ class TrackedPlay:
     lie: Lie | None
     cards: int
     pile: int  # cards at stake, including the player's own
+    hand: int  # cards in the player's hand before the move
     late: bool  # whether the move is in the second half of its game
     called: list[tuple[int, bool]]  # the players asked about it, and whether they called it a lie
 
@@ -66,6 +58,46 @@ class TrackedResponse:
     is_lie: bool
     called: bool
     pile: int  # cards at stake
+    hand: int  # cards in the player's hand
+    late: bool  # whether the response is in the second half of its game
+
+
+class MarkedMove(NamedTuple):
+    """A move of a game that is played again."""
+
+    seat: int
+    move: int  # the seat's own moves count from 1
+    lie: Lie | None
+    mark: LieMark | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedGame:
+    """The plays and responses of a game."""
+
+    plays: list[TrackedPlay]
+    responses: list[TrackedResponse]
+
+
+def track_game(number: int, seats: Sequence[int], moves: Sequence[MarkedMove]) -> TrackedGame:
+    """Match the plays of a game with the responses to them. `seats` contains the player of each seat."""
+    plays, responses = list[TrackedPlay](), list[TrackedResponse]()
+    called = list[tuple[int, bool]]()  # responses to the last play
+    for place, (seat, move, lie, mark) in enumerate(moves):
+        player, late = seats[seat], 2 * place >= len(moves)
+        if mark and mark.of is not None:
+            called.append((player, mark.called))
+            target = seats[mark.of]
+            responses.append(
+                TrackedResponse(
+                    number, seat, move, player, target, mark.is_lie, mark.called, mark.pile, mark.hand, late
+                )
+            )
+        if mark and mark.cards:
+            called = []
+            pile = mark.pile + mark.cards
+            plays.append(TrackedPlay(number, seat, move, player, lie, mark.cards, pile, mark.hand, late, called))
+    return TrackedGame(plays, responses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,18 +151,18 @@ def replay_moves(run: Run, number: int) -> Iterator[tuple[Any, Any]]:
         raise UsageError(f"game {number} of {one_line(str(run.folder))} is played differently now")
 
 
-def _replay_lies(run: Run, number: int) -> Iterator[tuple[int, int, Lie | None, LieMark | None]]:
-    """Yield a game's moves: the seat, the number of its move (from 1), the lie and the lie mark, if any."""
-    game, moves = run.registry.game, Counter[int]()
-    for state, output in replay_moves(run, number):
-        moves[state.seat] += 1
+def replay_game(run: Run, number: int) -> list[MarkedMove]:
+    return [*track_moves(run.registry.game, replay_moves(run, number))]
+
+
+def track_moves(game: Game, moves: Iterable[tuple[State, Any]]) -> Iterator[MarkedMove]:
+    """Yield the moves of a game with the lies in them. `moves` contains each move with the state before it."""
+    count = Counter[int]()
+    for state, output in moves:
+        count[state.seat] += 1
         is_move = output is not None and not isinstance(output, Forfeit)
         marks = (game.lie(state, output), game.lie_mark(state, output)) if is_move else (None, None)
-        yield state.seat, moves[state.seat], *marks
-
-
-def replay_lies(run: Run, number: int) -> list[LieMove]:
-    return [LieMove(seat, move, lie) for seat, move, lie, _ in _replay_lies(run, number) if lie]
+        yield MarkedMove(state.seat, count[state.seat], *marks)
 
 
 class _LieCounter:
@@ -160,23 +192,16 @@ class _LieCounter:
         for player, counts in zip(outcome.seats, outcome.counts, strict=True):
             for key, place in self._places.items():
                 own[player, key] += counts[place]
-        moves, responses = [*_replay_lies(run, game)], list[tuple[int, bool]]()  # responses to the last play
-        for place, (seat, move, lie, lie_mark) in enumerate(moves):
-            player = outcome.seats[seat]
+        moves = replay_game(run, game)
+        for seat, _, lie, _ in moves:
             if lie:
-                own[player, lie] += 1
-            if lie_mark and lie_mark.of is not None:
-                responses.append((player, lie_mark.called))
-                own[player, "lies met" if lie_mark.is_lie else "honest met"] += 1
-                own[player, "hits" if lie_mark.is_lie else "alarms"] += lie_mark.called
-                target = outcome.seats[lie_mark.of]
-                self.responses.append(
-                    TrackedResponse(game, seat, move, player, target, lie_mark.is_lie, lie_mark.called, lie_mark.pile)
-                )
-            if lie_mark and lie_mark.cards:
-                responses = []
-                late, pile = 2 * place >= len(moves), lie_mark.pile + lie_mark.cards
-                self.plays.append(TrackedPlay(game, seat, move, player, lie, lie_mark.cards, pile, late, responses))
+                own[outcome.seats[seat], lie] += 1
+        tracked = track_game(game, outcome.seats, moves)
+        for one in tracked.responses:
+            own[one.player, "lies met" if one.is_lie else "honest met"] += 1
+            own[one.player, "hits" if one.is_lie else "alarms"] += one.called
+        self.plays += tracked.plays
+        self.responses += tracked.responses
 
 
 def count_lies(run: Run, max_games: int = MAX_LIE_GAMES) -> LieCounts:

@@ -370,6 +370,7 @@ class LieMark(NamedTuple):
     of: int | None = None  # the seat whose play is called a lie or let pass, if any
     is_lie: bool = False  # whether the play is a lie
     called: bool = False  # whether the move calls a play a lie
+    hand: int = 0  # number of cards in the hand before the move
 
 
 def node_view(state: State) -> View:

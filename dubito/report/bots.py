@@ -201,14 +201,16 @@ def _statement_blocks(stated: Sequence[Calibration], source: Run) -> list[Block]
     ]
 
 
-def calibration_blocks(players: Sequence[Calibration], key: str, label: Callable[[str], str]) -> list[Block]:
+def calibration_blocks(
+    players: Sequence[Calibration], key: str, label: Callable[[str], str]
+) -> tuple[Chart, ResultTable] | tuple[()]:
     """Compare stated probabilities with the truth, grouped by tenths.
 
     `label` returns a player's name for the legend.
     """
     table = calibration_bins(players, key)
     if table is None:
-        return []
+        return ()
     series = [
         points(label(one.name), [stated.dishonest for stated in one.bins])
         | {"x": [round(100 * stated.mean, 3) for stated in one.bins]}
@@ -223,7 +225,7 @@ def calibration_blocks(players: Sequence[Calibration], key: str, label: Callable
         series,
         vertical="dishonest plays, %",
     )
-    return [chart, table]
+    return chart, table
 
 
 SIDES: Final = ((1, "next"), (0, "previous"))

@@ -28,7 +28,6 @@ from dubito.stats.players import Calibration, calibrations, cluster_sums, is_mis
 from dubito.stats.rates import Rate, clustered_rate
 
 _MAX_MOMENTS: Final = 5  # maximum number of lies shown, and of mistakes
-_GROUPED_CARDS: Final = 4  # plays of at least this many cards are grouped
 _MOMENTS_NOTE: Final = (
     "Covers only games with a page, ordered by the cards at stake. Successful: voluntary {lies} that an opponent "
     "could have "
@@ -88,7 +87,7 @@ class Stories:
         if links := self._moments_table(player, key):
             blocks.append(links)
         if name in self.source.models:
-            blocks += [self._parts_table(player, key), self._opponents_table(player, order, key)]
+            blocks.append(self._opponents_table(player, order, key))
         return [Section(f"{lies.capitalize()} and {call}s", blocks)]
 
     def called_lies(self, player: int) -> list[TrackedPlay]:
@@ -210,28 +209,6 @@ class Stories:
 
     def _voluntary_rate(self, plays: Iterable[TrackedPlay]) -> Rate:
         return self._rate((one.game, one.lie == "chosen") for one in plays)
-
-    def _parts_table(self, player: int, key: str) -> ResultTable:
-        """Return the player's lies by number of cards and by half of the game."""
-        lies = self._words[1]
-        plays = [one for one in self.lies.tracked_plays if one.player == player]
-        parts: dict[str, list[TrackedPlay]] = {}
-        for one in sorted(plays, key=lambda one: one.cards):
-            many = f"{_GROUPED_CARDS} or more cards" if one.cards >= _GROUPED_CARDS else pluralize(one.cards)
-            parts.setdefault(many, []).append(one)
-        halves = {"first half of the game": False, "second half": True}
-        parts |= {title: [one for one in plays if one.late is half] for title, half in halves.items()}
-        calls = [[one for one in own if one.lie and one.called] for own in parts.values()]
-        forced = [self._rate((one.game, one.lie == "forced") for one in own) for own in parts.values()]
-        called = [self._rate((one.game, any(so for _, so in one.called)) for one in own) for own in calls]
-        columns = [
-            Column("part", "part", "text", [*parts]),
-            Column("plays", "plays", "count", [len(own) for own in parts.values()]),
-            Column("chosen", "voluntary, % of plays", "rate", [*map(self._voluntary_rate, parts.values())]),
-            Column("forced", "forced, % of plays", "rate", forced),
-            Column("called", f"called, % of {lies} that opponents could call", "rate", called),
-        ]
-        return ResultTable(f"{key}-lies-parts", f"Its {lies} by number of cards and half of the game", columns)
 
     def _opponents_table(self, player: int, order: Sequence[int], key: str) -> ResultTable:
         """Return a table of the opponents that the player deceives or is deceived by."""

@@ -15,6 +15,7 @@ from dubito.experiment.lies import LieCounts
 from dubito.experiment.stored import Run, list_contenders, open_recorded_run
 from dubito.files import describe_os_error
 from dubito.game.words import display_name
+from dubito.hooks import report_pages
 from dubito.report.bots import bot_pages, neighbours, strategy
 from dubito.report.deception import Stories
 from dubito.report.games import ShownGames, choose_games
@@ -214,6 +215,9 @@ def write_run_pages(
     if source.game.has_neighbours:
         pages.append(neighbours(source, scanned))
         looks.append(("Neighbours", "neighbours.html", "How results depend on who sits next to whom"))
+    for page in report_pages(source, counted):
+        pages.append(page)
+        looks.append((page.title, page.path, page.about))
     pages.append(overview(source, scanned, counted, stories, looks))
     for page in (*pages, *bot_pages(source, scanned, lies, shown.example_tables(), stories)):
         put_page(folder, page.with_kinds(source.kinds), render)

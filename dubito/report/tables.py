@@ -384,6 +384,7 @@ class Chart:
     series: Sequence[Mapping[str, Any]]
     zero: bool = False  # draw a line at 0, meaning "no difference"
     vertical: str = ""  # title of the vertical axis, if it does not show names
+    curves: Sequence[tuple[str, Sequence[tuple[float, float]]]] = ()  # names and points; both axes are in percent then
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -396,7 +397,7 @@ class Chart:
             "names": list(self.names),
             "series": [dict(series) for series in self.series],
             "zero": self.zero,
-        }
+        } | ({"curves": [[name, [*map(list, curve)]] for name, curve in self.curves]} if self.curves else {})
 
 
 _MAX_PREVIEW: Final = 300  # in characters; longer texts are truncated everywhere

@@ -118,13 +118,18 @@ def add_statements(tally: Tally, statements: Iterable[tuple[int, Statement]]) ->
             if statement.stated is not None:
                 p = round(statement.stated * _UNIT)
                 squares += (p - _UNIT * statement.dishonest) ** 2
-                bins[min(p * _BINS // _UNIT, _BINS - 1)].append((p, statement.dishonest))
+                bins[probability_bin(statement.stated)].append((p, statement.dishonest))
         impossible = sum(statement.impossible for statement in own)
         m = sum(map(len, bins.values()))
         tally.add("brier", (player,), [*cluster_sums(m, squares), len(own) - m - impossible, impossible])
         for number, stated in bins.items():
             within = cluster_sums(len(stated), sum(dishonest for _, dishonest in stated))
             tally.add("stated", (player, number), [*within, sum(p for p, _ in stated)])
+
+
+def probability_bin(stated: float) -> int:
+    """Return the number of the bin of a probability, from 0 to 9."""
+    return min(round(stated * _UNIT) * _BINS // _UNIT, _BINS - 1)
 
 
 def cluster_sums(m: int, y: int) -> list[int]:

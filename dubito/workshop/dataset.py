@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import dubito
 from dubito.errors import UsageError, one_line
-from dubito.experiment.lies import LIES, MAX_LIE_GAMES, replay_lies
+from dubito.experiment.lies import LIES, MAX_LIE_GAMES, replay_game
 from dubito.experiment.replay import ReplayedLogs
 from dubito.experiment.stored import Run
 from dubito.game.reader import Reader
@@ -235,7 +235,7 @@ def _lies_by_seat(run: Run, game: int, seats: int) -> str | None:
         or not run.has_same_bots
     ):
         return None
-    counts = Counter((move.seat, move.lie) for move in replay_lies(run, game))
+    counts = Counter((move.seat, move.lie) for move in replay_game(run, game))
     return json.dumps([{lie: counts[seat, lie] for lie in LIES} for seat in range(seats)])
 
 
@@ -246,7 +246,7 @@ def _replayed_rows(run: Run, progress: Callable[[int], None]) -> Iterator[tuple[
         for game in group:
             if decisions:
                 has_lies = run.registry.game.has_lies
-                lies = {(move.seat, move.move): move.lie for move in replay_lies(run, game)} if has_lies else {}
+                lies = {(move.seat, move.move): move.lie for move in replay_game(run, game)} if has_lies else {}
                 asked += [row | {"lie": lies.get((row["seat"], row["turn"]))} for row in decisions.rows_of_game(game)]
             happened += _event_rows(run, logs, game) if logs else ()
             progress(game + 1 - run.experiment.first_game)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, get_args
 
 from dubito.game import PlayerKind
+from dubito.plugins.deception.documents import DeceptionObject
 from dubito.plugins.leaderboard.documents import RatingObject
 from dubito.plugins.openspiel.policy.contenders import CorrectedResult
 from dubito.report.documents import Document
@@ -28,9 +29,7 @@ dubito status runs --json | jq -r '.runs[] | select(.state == "stopped") | .fold
 python -m dubito.report.documents > output.schema.json    # all of this as a JSON Schema
 ```
 """
-_CORE: Final[list[type[Document]]] = [
-    document for document in Document.__subclasses__() if document is not RatingObject
-]
+_OF_PLUGINS: Final[list[type[Document]]] = [RatingObject, DeceptionObject]
 _COMMANDS: Final = (
     "run",
     "merge",
@@ -44,13 +43,13 @@ _COMMANDS: Final = (
     "models check",
     "prompts test",
     "rate",
+    "deception",
 )
 
 
 def text() -> str:
     """Return the page: the keys of each command, then the parts that several commands share."""
-    printed: list[type[Document]] = [one for one in Document.__subclasses__() if one is not RatingObject]
-    printed.append(RatingObject)
+    printed = [*(one for one in Document.__subclasses__() if one not in _OF_PLUGINS), *_OF_PLUGINS]
     schemas = {document.__name__: document.model_json_schema() for document in printed}
     compared = schemas["ComparisonObject"]
     compared["properties"] |= {"less_luck": {"type": "array", "items": {"$ref": "#/$defs/CorrectedResult"}}}

@@ -81,6 +81,7 @@ def test_without_plugins_the_rest_works_and_plays_the_same(tmp_path: Path, whole
     helped = dubito(tree, here, "--help")
     assert (helped.returncode, helped.stderr) == (0, "")
     adds = {"policy": "openspiel", "tournament": "tournament", "rate": "leaderboard", "leaderboard": "leaderboard"}
+    adds |= {"deception": "deception"}
     left = {name for name, plugin in adds.items() if plugin not in deleted}
     assert {name for name in adds if f"\n  {name} " in helped.stdout} == left
     assert digest(tree, here, "r") == whole

@@ -131,10 +131,10 @@ class BSGame(Game["BSRules", State, GameEvent, bool | list[Card]]):
         return "chosen" if any(card.number == number for card in state.hands[state.seat].cards) else "forced"
 
     def lie_mark(self, state: State, output: bool | Sequence[Card]) -> LieMark:
-        public = state.public
+        public, hand = state.public, len(state.hands[state.seat].cards)
         if isinstance(output, bool):
-            return LieMark(public.pile, of=public.mover, is_lie=bool(state.lie), called=output)
-        return LieMark(public.pile, len(output))
+            return LieMark(public.pile, of=public.mover, is_lie=bool(state.lie), called=output, hand=hand)
+        return LieMark(public.pile, len(output), hand=hand)
 
     @property
     def words(self) -> "BSWords":

@@ -84,7 +84,8 @@ class DubitoGame(Game["DubitoRules", State, Event, TurnOutput]):
     def lie_mark(self, state: State, output: TurnOutput) -> LieMark:
         is_lie = last_play_is_dishonest(state.board, state.n_cards_played, state.number) is True
         of = state.last_player if state.can_doubt else None
-        return LieMark(len(state.board), len(output.cards or ()), of, is_lie, output.doubt)
+        hand = len(state.hands[state.seat].cards)
+        return LieMark(len(state.board), len(output.cards or ()), of, is_lie, output.doubt, hand)
 
     def missing(self, bot: type[Player]) -> list[str]:
         return missing_nodes(bot)

@@ -23,11 +23,11 @@
   };
   const labelWidth = (spec, box) =>
     Math.ceil(Math.min(300, box.clientWidth * 0.36, Math.max(60, ...spec.names.map(wide))));
-  const paired = (spec) => spec.series.length > 1; // two series per row
+  const paired = (spec) => spec.series.length > 1; // several series per row
   const rowHeight = (spec, box) =>
     spec.names.reduce(
       (most, name) => Math.max(most, 15 * broken(name, labelWidth(spec, box)).split("\n").length + 10),
-      paired(spec) ? 36 : 30,
+      Math.max(30, 9 * spec.series.length + 18),
     );
 
   function tooltip(title, rows) {
@@ -312,7 +312,30 @@
       axisLabel: { color: style.ink, hideOverlap: true },
       splitLine: { lineStyle: { color: style.faint } },
     };
-    return { ...base(spec, style), grid, xAxis: { ...axis, min: 0 }, yAxis: { ...axis, scale: true }, series };
+    if (spec.curves) Object.assign(axis, { min: 0, max: 100 });
+    const curves = (spec.curves ?? []).map(([name, points]) => ({
+      type: "line",
+      silent: true,
+      symbol: "none",
+      data: points,
+      lineStyle: { color: style.ink, type: "dashed", width: 1, opacity: 0.5 },
+      tooltip: { show: false },
+      markPoint: { // the name, in the middle of the curve
+        symbol: "circle",
+        symbolSize: 1,
+        silent: true,
+        data: [{ coord: points[points.length >> 1] }],
+        label: { formatter: name, position: "top", color: style.ink },
+      },
+    }));
+    const whole = { min: 0, ...axis };
+    return {
+      ...base(spec, style),
+      grid,
+      xAxis: whole,
+      yAxis: { scale: true, ...axis },
+      series: [...series, ...curves],
+    };
   }
 
   const KINDS = { intervals, stacked, calibration, scatter };

@@ -1,0 +1,39 @@
+"""`dubito deception`: how each player of a run lies and detects lies."""
+
+import time
+from pathlib import Path
+
+import click
+
+from dubito.cli.options import games_path_option, open_run_folder
+from dubito.cli.output import GamesProgress, print_document, say, show
+from dubito.experiment.stored import open_recorded_run
+from dubito.plugins.deception.documents import build_document
+from dubito.plugins.deception.pages import SheetPage
+from dubito.plugins.deception.read import count_sheet
+from dubito.report.render import Site
+from dubito.report.site import write_pages
+
+
+@click.command()
+@click.argument("run", required=False, type=click.Path(path_type=Path))
+@click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="Write a page with CSV files there.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--quiet", is_flag=True, help="Hide the progress line.")
+@games_path_option
+def deception(run: Path | None, output: Path | None, as_json: bool, quiet: bool) -> None:
+    """Measure how each player lies and detects lies, in all games of RUN.
+
+    RUN defaults to the latest run. The games are replayed without a model. docs/deception.md defines the figures.
+    """
+    with open_run_folder(run) as folder, open_recorded_run(folder) as stored:
+        with GamesProgress(stored.game_count, quiet, time.monotonic) as progress:
+            sheet = count_sheet(stored, progress)
+        page = SheetPage(stored, sheet)
+        if as_json:
+            print_document(build_document(stored, sheet))
+        else:
+            show(*page.tables(), kinds=stored.kinds)
+        if output is not None:
+            written = page.page().with_kinds(stored.kinds)
+            say(f"page: {write_pages(output, Site('', pages=[(written.path, written.title)]), [written])}")

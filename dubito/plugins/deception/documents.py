@@ -1,0 +1,96 @@
+"""The object that `dubito deception --json` prints."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from pydantic import Field
+
+from dubito.experiment.stored import Run
+from dubito.game import PlayerKind
+from dubito.plugins.deception.sheet import ALL, COUNTS, PARTS, RATES, Part, PlayerSheet, Sheet
+from dubito.report.documents import Document, DocumentPart, Interval
+
+
+class PartResult(DocumentPart):
+    """A player's moves, all or one part of them."""
+
+    by: Literal["all", "stake", "hand", "cards", "half"]
+    part: str = Field(description="the part, such as `4 to 7` cards; empty for all moves")
+    counts: dict[str, int]
+    rates: dict[str, Interval]
+    d_prime: Interval
+    criterion: Interval
+
+
+class BeliefResult(DocumentPart):
+    """The probabilities that a player stated."""
+
+    statements: int
+    nulls: int
+    impossible: int = Field(description="number of values outside 0 to 1")
+    auroc: Interval
+    brier: Interval
+    ece: Interval
+
+
+class PlayerDeception(DocumentPart):
+    """A player's deception sheet."""
+
+    name: str
+    kind: PlayerKind
+    parts: list[PartResult]
+    beliefs: BeliefResult | None = Field(description="null if the player was never asked for a probability")
+
+
+class DeceptionObject(Document):
+    """The deception sheet of a run."""
+
+    format: Literal["dubito deception 1"] = "dubito deception 1"
+    run: str
+    game: str
+    games: int = Field(description="number of games covered: all that are counted")
+    players: list[PlayerDeception]
+
+
+def build_document(run: Run, sheet: Sheet) -> DeceptionObject:
+    players = [
+        PlayerDeception(name=one.name, kind=run.kinds[one.name], parts=[*_parts(one)], beliefs=_beliefs(one))
+        for one in sheet.players
+    ]
+    return DeceptionObject(run=str(run.folder), game=run.game.name, games=sheet.games, players=players)
+
+
+def _parts(player: PlayerSheet) -> Iterator[PartResult]:
+    yield _result("all", ALL[1], player.whole)
+    for kind in PARTS:
+        yield from (_result(kind, name, part) for name, part in player.split(kind))
+
+
+def _result(kind: str, name: str, part: Part) -> PartResult:
+    found = part.detection
+    return PartResult.model_validate(
+        {
+            "by": kind,
+            "part": name,
+            "counts": {count: part.count(count) for count in COUNTS},
+            "rates": {key: part.rate(key) for key in RATES},
+            "d_prime": found.sensitivity,
+            "criterion": found.criterion,
+        }
+    )
+
+
+def _beliefs(player: PlayerSheet) -> BeliefResult | None:
+    stated = player.calibration
+    if stated is None:
+        return None
+    return BeliefResult.model_validate(
+        {
+            "statements": stated.statements,
+            "nulls": stated.nulls,
+            "impossible": stated.impossible,
+            "auroc": player.area,
+            "brier": player.brier,
+            "ece": player.calibration_error,
+        }
+    )

@@ -1,0 +1,208 @@
+"""The page of the deception sheet: pictures, and tables behind *More*."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from dubito.commands import build_command
+from dubito.experiment.lies import LieCounts
+from dubito.experiment.stored import Run
+from dubito.plugins.deception.read import count_sheet, sheet_of_counted
+from dubito.plugins.deception.sheet import MIN_CASES, PARTS, RATES, Part, PlayerSheet, Sheet, band_names
+from dubito.report.bots import calibration_blocks, rank_order
+from dubito.report.run_tables import calibration_bins
+from dubito.report.tables import (
+    Block,
+    Chart,
+    Column,
+    Page,
+    Paragraph,
+    ResultTable,
+    Section,
+    describe_rate,
+    has_few_cases,
+    points,
+)
+from dubito.stats.detection import curve_of
+from dubito.stats.rates import Rate
+
+PATH: Final = "deception.html"
+_MAX_DRAWN: Final = 6  # maximum number of players in a picture
+_CURVES: Final = (0, 1, 2, 3)  # values of d' with a curve
+_LIES: Final = ("chosen", "forced", "willing", "uncalled", "believed")
+_CALLS: Final = ("precision", "recall", "alarms")
+_ABOUT: Final = "Who lies when, whose lies succeed, and who tells lies from honest plays"
+
+
+class SheetPage:
+    """The blocks of a run's deception sheet, with the players in the order of the ranking."""
+
+    def __init__(self, run: Run, sheet: Sheet, in_report: bool = False) -> None:
+        results = run.game.results
+        self._run, self._games, self._in_report = run, sheet.games, in_report
+        self._players = [sheet.players[player] for player in rank_order(run)]
+        self._words = {"lies": results.habit(results.lies).name, "calls": f"{results.lie_words[1]}s"}
+
+    def page(self) -> Page:
+        pictures = [*self._sentences(), *self._pictures()]
+        tables = Section("More: all figures, by cards at stake, hand and part of the game", self._more(), folded=True)
+        path = PATH if self._in_report else "index.html"
+        return Page(path, "Deception sheet", [Section("", pictures), tables], about=_ABOUT)
+
+    def tables(self) -> list[ResultTable]:
+        """Return the figures over all moves."""
+        return [self._lies_table(), self._calls_table(), *self._beliefs_tables()]
+
+    @property
+    def _drawn(self) -> list[PlayerSheet]:
+        """The players in the pictures: contenders or models, if there are any."""
+        chosen = self._run.contenders or self._run.models
+        return [one for one in self._players if not chosen or one.name in chosen][:_MAX_DRAWN]
+
+    def _sentences(self) -> Iterator[Paragraph]:
+        lies = self._words["lies"]
+        for one in self._drawn:
+            willing, recall, alarms = (one.whole.rate(key) for key in ("willing", "recall", "alarms"))
+            if willing.value is None or recall.value is None or alarms.value is None:
+                continue
+            yield Paragraph(
+                f"{one.name}: voluntary {lies} in {describe_rate(willing)} of the plays that could be honest. It "
+                f"called {describe_rate(recall)} of the {lies} and {describe_rate(alarms)} of the honest plays it was "
+                f"asked about{_describe_sensitivity(one.whole.detection.sensitivity)}."
+            )
+
+    def _pictures(self) -> Iterator[Block]:
+        yield from self._stakes_chart()
+        yield from self._signals_chart()
+        stated = [one.calibration for one in self._drawn if one.calibration and one.calibration.bins]
+        for chart in calibration_blocks(stated, "deception-bins", self._run.label)[:1]:
+            yield replace(chart, title=f"{stated[0].name}: {chart.title}") if len(stated) == 1 else chart
+
+    def _stakes_chart(self) -> Iterator[Chart]:
+        """Yield a chart of voluntary lies by the cards at stake. Shares of few cases are not drawn."""
+        lies, split = self._words["lies"], {one.name: dict(one.split("stake")) for one in self._drawn}
+        rates = {name: {band: part.rate("willing") for band, part in own.items()} for name, own in split.items()}
+        drawn = {
+            name: {band: rate for band, rate in own.items() if rate.cases and not has_few_cases(rate)}
+            for name, own in rates.items()
+        }
+        bands = [name for name in band_names("stake") if any(name in own for own in drawn.values())]
+        if bands:
+            title, names = f"Voluntary {lies} by {PARTS['stake']}", [f"{band} at stake" for band in bands]
+            series = [points(self._run.label(name), [*map(own.get, bands)]) for name, own in drawn.items()]
+            yield Chart("intervals", title, self._title("willing"), names, series)
+
+    def _signals_chart(self) -> Iterator[Chart]:
+        """Yield a chart of hits by false alarms, with the curves on which d' is equal."""
+        lies, calls = self._words.values()
+        drawn = [one for one in self._drawn if one.whole.detection.sensitivity.value is not None]
+        if drawn:
+            rates = [(one.whole.rate("alarms"), one.whole.rate("recall")) for one in drawn]
+            places = [[round(100 * end, 9) for end in (alarms.value or 0.0, hits.value or 0.0, hits.low, hits.high)]
+                      for alarms, hits in rates]  # fmt: skip
+            series = [{"name": calls, "points": places}]
+            title = f"{calls.capitalize()} against the truth. On a curve, d' is equal; 0 is chance."
+            curves = [(f"d' {d}", [(round(100 * x, 3), round(100 * y, 3)) for x, y in curve_of(d)]) for d in _CURVES]
+            names = [self._run.label(one.name) for one in drawn]
+            vertical = f"{lies} it called, %"
+            yield Chart("scatter", title, f"false {calls}, %", names, series, vertical=vertical, curves=curves)
+
+    def _more(self) -> list[Block]:
+        games = f"Counted in all {self._games:,} games by replaying them; intervals are clustered by deal. Figures "
+        games += f"of fewer than {MIN_CASES} cases are shown as counts or left out. docs/deception.md defines them."
+        return [Paragraph(games), *self.tables(), *(self._parts_table(kind) for kind in PARTS)]
+
+    def _title(self, key: str) -> str:
+        return RATES[key].title.format(**self._words)
+
+    def _rates(self, keys: Iterable[str], parts: Sequence[Part]) -> list[Column]:
+        return [Column(key, self._title(key), "rate", [part.rate(key) for part in parts]) for key in keys]
+
+    def _players_column(self) -> Column:
+        links = [f"bots/{self._run.names.index(one.name)}.html" for one in self._players if self._in_report]
+        return Column("player", "player", "player", [one.name for one in self._players], links)
+
+    def _lies_table(self) -> ResultTable:
+        lies, parts = self._words["lies"], [one.whole for one in self._players]
+        counts = [_count("plays", "plays", parts), _count("lies", lies, parts)]
+        columns = [self._players_column(), *counts, *self._rates(_LIES, parts)]
+        return ResultTable("deception-lies", f"Whose {lies} succeed", columns)
+
+    def _calls_table(self) -> ResultTable:
+        lies, parts = self._words["lies"], [one.whole for one in self._players]
+        columns = [
+            self._players_column(),
+            _count("met", f"{lies} it was asked about", parts),
+            _count("honest", "honest plays", parts),
+            *self._rates(_CALLS, parts),
+            *_detection_columns(parts),
+        ]
+        return ResultTable("deception-calls", f"Who tells {lies} from honest plays", columns)
+
+    def _beliefs_tables(self) -> Iterator[ResultTable]:
+        stating = [(one, one.calibration) for one in self._players if one.calibration]
+        if not stating:
+            return
+        columns = [
+            Column("player", "player", "player", [one.name for one, _ in stating]),
+            Column("statements", "stated", "count", [stated.statements for _, stated in stating]),
+            Column("nulls", "null", "count", [stated.nulls for _, stated in stating]),
+            Column("impossible", "impossible", "count", [stated.impossible for _, stated in stating]),
+            Column("auroc", "AUROC", "decimal", [one.area for one, _ in stating]),
+            Column("brier", "Brier score", "decimal", [one.brier for one, _ in stating]),
+            Column(
+                "base_brier", "Brier score of the base rate", "decimal", [stated.base_brier for _, stated in stating]
+            ),
+            Column("ece", "calibration error (ECE)", "decimal", [one.calibration_error for one, _ in stating]),
+        ]
+        yield ResultTable("deception-beliefs", "How well stated probabilities match the truth", columns)
+        if bins := calibration_bins([stated for _, stated in stating], "deception-bins"):
+            yield bins
+
+    def _parts_table(self, kind: str) -> ResultTable:
+        rows = [(one, name, part) for one in self._players for name, part in one.split(kind)]
+        parts, lies = [part for *_, part in rows], self._words["lies"]
+        asked = [] if kind == "cards" else [
+            _count("met", f"{lies} it was asked about", parts),
+            *self._rates(_CALLS, parts),
+            *_detection_columns(parts),
+        ]  # fmt: skip
+        columns = [
+            Column("player", "player", "player", [one.name for one, *_ in rows]),
+            Column("part", PARTS[kind], "text", [name for _, name, _ in rows]),
+            _count("plays", "plays", parts),
+            *self._rates(_LIES, parts),
+            *asked,
+        ]
+        return ResultTable(f"deception-{kind}", f"By {PARTS[kind]}", columns)
+
+
+def _count(key: str, title: str, parts: Sequence[Part]) -> Column:
+    return Column(key, title, "count", [part.count(key) for part in parts])
+
+
+def _detection_columns(parts: Sequence[Part]) -> list[Column]:
+    found = [part.detection for part in parts]
+    return [
+        Column("d_prime", "d'", "decimal", [one.sensitivity for one in found]),
+        Column("criterion", "criterion", "decimal", [one.criterion for one in found]),
+    ]
+
+
+def _describe_sensitivity(rate: Rate) -> str:
+    if rate.value is None:
+        return ""
+    means = "so it can tell them apart" if rate.low > 0 else "which is no evidence that it can tell them apart"
+    means = "so it calls the wrong ones" if rate.high < 0 else means
+    return f", {means} (d' {rate.value:.2f} [{rate.low:.2f}, {rate.high:.2f}])"
+
+
+def page_of_report(run: Run, lies: LieCounts) -> Page:
+    """Return the page in a run's report. Large runs of bots are not replayed for it."""
+    if lies.games == run.game_count:
+        return SheetPage(run, sheet_of_counted(run, lies), in_report=True).page()
+    if run.resolved.has_records:
+        return SheetPage(run, count_sheet(run), in_report=True).page()
+    command = build_command("deception", run.folder, "--output", "sheet")
+    text = f"This run has {run.game_count:,} games, which take a while to replay. To write its sheet: {command}"
+    return Page(PATH, "Deception sheet", [Section("", [Paragraph(text)])], about=_ABOUT)

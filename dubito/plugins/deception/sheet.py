@@ -1,0 +1,222 @@
+"""Count how each player lies and detects lies, in all games of a run and in parts of them.
+
+docs/deception.md defines all figures.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cache
+from typing import Final, NamedTuple
+
+from dubito.experiment.lies import TrackedGame, TrackedPlay, TrackedResponse
+from dubito.stats.detection import Belief, Detection, Signals, area_under_curve, calibration_error, detection
+from dubito.stats.players import Calibration, cluster_sums
+from dubito.stats.rates import Rate, clustered_rate
+
+MIN_CASES: Final = 10  # minimum number of lies and of honest plays for figures that are not shares
+# The lowest value of each band of the parts that are numbers of cards.
+_BANDS: Final[Mapping[str, Sequence[int]]] = {"stake": (1, 4, 8, 16), "hand": (1, 4, 8, 13), "cards": (1, 2, 3, 4)}
+ALL: Final = ("all", "")  # the part with all moves
+PARTS: Final[Mapping[str, str]] = {
+    "stake": "cards at stake",
+    "hand": "cards in its hand",
+    "cards": "cards played",
+    "half": "part of the game",
+}
+PartKey = tuple[str, str]  # the kind of part, and the part
+_HALVES: Final = ("first half", "second half")
+
+
+class RateSpec(NamedTuple):
+    """A share: its title, and the names of two counts."""
+
+    title: str
+    events: str
+    cases: str
+
+
+RATES: Final[Mapping[str, RateSpec]] = {
+    "chosen": RateSpec("voluntary {lies}, % of plays", "chosen", "plays"),
+    "forced": RateSpec("forced {lies}, % of plays", "forced", "plays"),
+    "willing": RateSpec("{lies} where it could be honest, %", "chosen", "free"),
+    "uncalled": RateSpec("{lies} that nobody called, %", "uncalled", "lies"),
+    "believed": RateSpec("{lies} believed, % of answers to them", "believed", "asked"),
+    "precision": RateSpec("right {calls}, % of its {calls}", "hits", "calls"),
+    "recall": RateSpec("{lies} it called, % of those it was asked about", "hits", "met"),
+    "alarms": RateSpec("false {calls}, % of honest plays it was asked about", "alarms", "honest"),
+}
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a player did, in one deal or in all."""
+
+    plays: int = 0
+    free: int = 0  # plays that could be honest: all except forced lies
+    chosen: int = 0
+    forced: int = 0
+    lies: int = 0
+    uncalled: int = 0  # lies that nobody called
+    asked: int = 0  # answers of other players to its lies
+    believed: int = 0  # answers that let them pass
+    met: int = 0  # lies of others that it was asked about
+    hits: int = 0
+    honest: int = 0  # honest plays of others that it was asked about
+    alarms: int = 0
+    calls: int = 0
+
+    def add_play(self, play: TrackedPlay) -> None:
+        self.plays += 1
+        self.free += play.lie != "forced"
+        if play.lie:
+            calls = sum(called for _, called in play.called)
+            self.chosen += play.lie == "chosen"
+            self.forced += play.lie == "forced"
+            self.lies += 1
+            self.uncalled += not calls
+            self.asked += len(play.called)
+            self.believed += len(play.called) - calls
+
+    def add_response(self, response: TrackedResponse) -> None:
+        self.calls += response.called
+        if response.is_lie:
+            self.met += 1
+            self.hits += response.called
+        else:
+            self.honest += 1
+            self.alarms += response.called
+
+
+COUNTS: Final = tuple(one.name for one in fields(Counts))
+_DealCounts = tuple[int, ...]  # in the order of `COUNTS`
+
+
+@dataclass
+class Part:
+    """The moves of a player in one part of its games: how many deals have the same counts."""
+
+    deals: Counter[_DealCounts] = field(default_factory=Counter)
+
+    def count(self, name: str) -> int:
+        place = COUNTS.index(name)
+        return sum(times * deal[place] for deal, times in self.deals.items())
+
+    def rate(self, key: str) -> Rate:
+        spec, sums = RATES[key], [0] * 6
+        y, m = COUNTS.index(spec.events), COUNTS.index(spec.cases)
+        for deal, times in self.deals.items():
+            sums = [a + times * b for a, b in zip(sums, cluster_sums(deal[m], deal[y]), strict=True)]
+        return clustered_rate(*sums)
+
+    @property
+    def detection(self) -> Detection:
+        """The sensitivity and the criterion, or None for both if there are few cases."""
+        if min(self.count("met"), self.count("honest")) < MIN_CASES:
+            return Detection(Rate(None), Rate(None))
+        places = [COUNTS.index(name) for name in ("met", "hits", "honest", "alarms")]
+        signals = Counter[Signals]()
+        for deal, times in self.deals.items():
+            signals[Signals(*(deal[place] for place in places))] += times
+        return detection(signals)
+
+
+@dataclass(frozen=True)
+class PlayerSheet:
+    """The figures of one player."""
+
+    name: str
+    parts: Mapping[PartKey, Part]  # includes `ALL`, and others with at least one move
+    beliefs: Sequence[Belief] = ()
+    calibration: Calibration | None = None  # None if the player was never asked for a probability
+
+    @property
+    def whole(self) -> Part:
+        return self.parts[ALL]
+
+    @property
+    def area(self) -> Rate:
+        lies = sum(one.is_lie for one in self.beliefs)
+        return Rate(None) if min(lies, len(self.beliefs) - lies) < MIN_CASES else area_under_curve(self.beliefs)
+
+    @property
+    def calibration_error(self) -> Rate:
+        return Rate(None) if len(self.beliefs) < MIN_CASES else calibration_error(self.beliefs)
+
+    @property
+    def brier(self) -> Rate:
+        return Rate(None) if not self.calibration or len(self.beliefs) < MIN_CASES else self.calibration.brier
+
+    def split(self, kind: str) -> Iterator[tuple[str, Part]]:
+        """Yield the parts of this kind in order, with their titles."""
+        yield from ((name, self.parts[kind, name]) for name in band_names(kind) if (kind, name) in self.parts)
+
+
+@dataclass(frozen=True)
+class Sheet:
+    games: int
+    players: Sequence[PlayerSheet]
+
+
+class SheetCounter:
+    """Adds up the moves of games, deal by deal. Players are indexes into `names`."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names, self._games = names, 0
+        self._parts: list[defaultdict[PartKey, Part]] = [defaultdict(Part) for _ in names]
+        self._beliefs: list[list[Belief]] = [[] for _ in names]
+        for parts in self._parts:
+            parts[ALL] = Part()
+
+    def add_deal(
+        self, deal: int, games: Sequence[TrackedGame], stated: Mapping[tuple[int, int, int], float] | None = None
+    ) -> None:
+        """Add the games of a deal. `stated` maps a game, seat and move to the probability that the player stated."""
+        self._games += len(games)
+        counts = defaultdict[tuple[int, PartKey], Counts](Counts)
+        for game in games:
+            for play in game.plays:
+                for part in _parts_of(play, play.cards):
+                    counts[play.player, part].add_play(play)
+            for one in game.responses:
+                for part in _parts_of(one):
+                    counts[one.player, part].add_response(one)
+                belief = (stated or {}).get((one.game, one.seat, one.move))
+                if belief is not None:
+                    self._beliefs[one.player].append(Belief(deal, belief, one.is_lie))
+        for (player, part), own in counts.items():
+            self._parts[player][part].deals[tuple(getattr(own, name) for name in COUNTS)] += 1
+
+    def sheet(self, calibrations: Iterable[Calibration] = ()) -> Sheet:
+        by_name = {one.name: one for one in calibrations}
+        return Sheet(
+            self._games,
+            [
+                PlayerSheet(name, parts, beliefs, by_name.get(name))
+                for name, parts, beliefs in zip(self._names, self._parts, self._beliefs, strict=True)
+            ],
+        )
+
+
+def _parts_of(move: TrackedPlay | TrackedResponse, cards: int = 0) -> Iterator[PartKey]:
+    yield ALL
+    yield "half", _HALVES[move.late]
+    for kind, number in (("stake", move.pile), ("hand", move.hand), ("cards", cards)):
+        if number:
+            yield kind, _band_of(kind, number)
+
+
+@cache
+def _band_of(kind: str, number: int) -> str:
+    return _band_name(kind, max(low for low in _BANDS[kind] if low <= number))
+
+
+def band_names(kind: str) -> Sequence[str]:
+    return _HALVES if kind == "half" else [_band_name(kind, low) for low in _BANDS[kind]]
+
+
+def _band_name(kind: str, low: int) -> str:
+    above = next((end for end in _BANDS[kind] if end > low), None)
+    if above is None:
+        return f"{low} or more"
+    return f"{low}" if above == low + 1 else f"{low} to {above - 1}"

@@ -1,0 +1,90 @@
+"""`dubito deception`, and its page in a report."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dubito
+from dubito.plugins.deception import read_sheet
+from dubito.plugins.deception.sheet import PARTS
+from dubito.report.site import write_report
+from tests.cli.kit import Shell
+from tests.report.kit import Page, stating
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Play a run of a fake model that states probabilities."""
+    folder = tmp_path_factory.mktemp("stating") / "run"
+    stating(folder)
+    write_report(folder)
+    return folder
+
+
+def test_the_sheet_agrees_with_the_run(run: Path) -> None:
+    """The counts are those that the engine keeps, and parts of each kind add up to the whole."""
+    with dubito.load(run) as opened:
+        sheet, stored = read_sheet(opened), opened.stored
+        assert sheet.games == opened.counted
+        for one, sums in zip(sheet.players, _seat_counts(stored), strict=True):
+            whole = one.whole
+            assert (whole.count("plays"), whole.count("lies")) == (sums["plays"], sums["bluffs"])
+            assert whole.count("calls") == sums["doubts"]
+            assert whole.count("hits") == sums["correct"]
+            for kind in PARTS:
+                assert sum(part.count("plays") for _, part in one.split(kind)) == whole.count("plays")
+        by_name = {one.name: one for one in opened.calibration()}
+        found = {one.name: (len(one.beliefs), one.brier) for one in sheet.players if one.beliefs}
+        assert found == {name: (one.statements, one.brier) for name, one in by_name.items() if one.statements}
+        assert found
+
+
+def _seat_counts(stored: Any) -> list[dict[str, int]]:
+    results = stored.game.results
+    habit = results.habit(results.lies)
+    names = {"plays": habit.of, "bluffs": habit.count, "doubts": "doubts", "correct": "successful_doubts"}
+    rows = [dict.fromkeys(names, 0) for _ in stored.names]
+    for row in stored.db.outcomes():
+        outcome = stored.outcome(row)
+        for player, counts in zip(outcome.seats, outcome.counts, strict=True):
+            for key, name in names.items():
+                rows[player][key] += counts[results.counts.index(name)]
+    return rows
+
+
+def test_page_json_and_csv_have_the_same_figures(run: Path, tmp_path: Path, shell: Shell) -> None:
+    said = shell("deception", str(run), "--json", "--quiet", "--output", "sheet").out
+    document = json.loads(said[: said.rindex("}") + 1])
+    players = {one["name"]: one for one in document["players"]}
+    for folder in (run / "report", tmp_path / "sheet"):
+        with (folder / "data" / "deception-calls.csv").open() as file:
+            for row in csv.DictReader(file):
+                whole = players[row["player"]]["parts"][0]
+                assert float(row["recall"]) == whole["rates"]["recall"]["value"]
+                assert float(row["recall_low"]) == whole["rates"]["recall"]["low"]
+                assert row["d_prime"] == str(whole["d_prime"]["value"] or "")
+    specs = Page(run / "report" / "deception.html").json
+    assert {spec["kind"] for spec in specs} == {"intervals", "scatter", "calibration"}
+
+
+def test_sheet_counts_unusable_beliefs(run: Path, shell: Shell) -> None:
+    document = json.loads(shell("deception", str(run), "--json", "--quiet").out)
+    (stated,) = [one["beliefs"] for one in document["players"] if one["beliefs"]]
+    with dubito.load(run) as opened:
+        (known,) = opened.calibration()
+    assert (stated["statements"], stated["nulls"], stated["impossible"]) == (
+        known.statements,
+        known.nulls,
+        known.impossible,
+    )
+
+
+def test_game_without_lies_has_no_sheet(tmp_path: Path, shell: Shell) -> None:
+    assert shell("run", "--game", "defuse", "--games", "3", "--output", "r", "--quiet", "--report").code == 0
+    said = shell("deception", "r", "--quiet")
+    assert said.code == 2
+    assert said.err == "dubito: defuse has no lies that can be called, so there is nothing to show\n"
+    assert not (tmp_path / "r" / "report" / "deception.html").exists()
