@@ -14,6 +14,7 @@ from dubito.game.base import FORFEITS as FORFEITS
 from dubito.game.base import ODDS as ODDS
 from dubito.game.base import REASON as REASON
 from dubito.game.base import STATED as STATED
+from dubito.game.base import WINS as WINS
 from dubito.game.base import Answer as Answer
 from dubito.game.base import BaseGame as BaseGame
 from dubito.game.base import Bool as Bool

@@ -150,6 +150,7 @@ Answer = Bool | Choice | Whole | Cards | Shares | Text
 ODDS: Final = "odds"  # key of a fake model's answer: probabilities
 REASON: Final = "reasoning"  # key of the reason in answers of fake and real models
 STATED: Final = "p_bluff"  # key of a stated probability in answers, tables and files
+WINS: Final = "p_win"  # key of the probability to win that a prompt with `beliefs: every_turn` asks for
 
 
 class Node(NamedTuple):

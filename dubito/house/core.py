@@ -15,7 +15,7 @@ from threading import Lock
 from typing import IO, Any, Final
 
 from dubito.errors import UsageError, sort_by_similarity
-from dubito.game import ODDS, REASON, STATED, Game, HousePolicy
+from dubito.game import ODDS, REASON, STATED, WINS, Game, HousePolicy
 from dubito.game.find import DUBITO
 from dubito.game.words import parse_legal
 from dubito.house.events import EVENTS, stream_reply
@@ -235,7 +235,8 @@ def form_opinion(policy: HousePolicy | None, text: str, chance: Random, schema: 
         answers = {node: one.answer for node, one in each.items()}
         reason = next((one.reason for one in each.values() if one.reason), None)
         odds = {node: one.odds[True] for node, one in each.items() if one.odds and True in one.odds}
-        return Opinion(None, understood, stated[0] if stated else None, answers, odds, reason)
+        wins = next((one.wins for one in each.values() if one.wins is not None), None)
+        return Opinion(None, understood, stated[0] if stated else None, answers, odds, reason, wins)
     random = random_answer(schema, text, chance)
     if policy is None:
         return random
@@ -245,7 +246,7 @@ def form_opinion(policy: HousePolicy | None, text: str, chance: Random, schema: 
         # A prompt with `say: odds` asks for the probability of yes.
         if _answer_schema(schema).get("type") == "number":
             answer = float(answer)
-        return Opinion(answer, True, result.get(STATED), odds=result.get(ODDS), reason=result.get(REASON))
+        return Opinion(answer, True, result.get(STATED), {}, result.get(ODDS), result.get(REASON), result.get(WINS))
     except (LookupError, ValueError, ArithmeticError):
         return Opinion(random.answer, understood=False)
 
@@ -268,7 +269,8 @@ def decide(policy: HousePolicy | None, text: str, chance: Random, questions: Seq
             answers.append(_choice(name, choice, values, shares))
         else:
             nodes = _parse_nodes(text) if policy else []
-            stated = (form_opinion(policy, _keep_question(text, node), chance).stated for node in nodes)
+            opinions = (form_opinion(policy, _keep_question(text, node), chance) for node in nodes)
+            stated = (one.wins if name == WINS else one.stated for one in opinions)
             share = next((each for each in stated if each is not None), 0.5)
             answers.append({"type": "predicate", "name": name, "probability": share})
     return Opinion(answers, understood)

@@ -13,7 +13,7 @@ from hashlib import sha256
 from random import Random
 from typing import Any, Final, Literal, NoReturn
 
-from dubito.game import STATED
+from dubito.game import STATED, WINS
 from dubito.store.model_log import requested_model
 
 _DRAW_HEADER: Final = "x-dubito-draw"
@@ -188,14 +188,15 @@ class Opinion:
     # The probability of each answer, or of yes by question; None if the answer is certain.
     odds: Mapping[Any, float] | None = None
     reason: str | None = None
+    wins: float | None = None  # the probability to win
 
 
 def answer_text(schema: Mapping[str, Any] | None, opinion: Opinion) -> str:
     """Return compact JSON that fits the schema, with its properties in the schema's order.
 
     The `answer` field contains the answer. If the answer is a boolean, all boolean fields contain it. A field named
-    after one of several answers contains that answer, and a number field named `STATED` contains the stated
-    probability. The rest is filler or null. Without a schema, the text is `{"answer":true}` or `{"answer":false}`.
+    after one of several answers contains that answer, and number fields named `STATED` and `WINS` contain the stated
+    probabilities. The rest is filler or null. Without a schema, the text is `{"answer":true}` or `{"answer":false}`.
     """
     # A decision's answer is a list of answers.
     if schema is not None and "questions" in schema:
@@ -251,8 +252,10 @@ def _build_value(part: Mapping[str, Any], opinion: Opinion, definitions: Mapping
         names = {*part.get("required", ()), "answer"}
         inner = {name: value for name, value in part.get("properties", {}).items() if name in names}
         values = {name: _build_value(value, opinion, definitions) for name, value in inner.items()}
-        if opinion.stated is not None and _allows_numbers(inner.get(STATED, {})):
-            values[STATED] = opinion.stated
+        stated = {STATED: opinion.stated, WINS: opinion.wins}
+        values |= {
+            name: value for name, value in stated.items() if value is not None and _allows_numbers(inner.get(name, {}))
+        }
         if "answer" in inner and not isinstance(opinion.answer, bool):
             values["answer"] = opinion.answer
         return values | {name: answer for name, answer in opinion.answers.items() if name in inner}

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final, Literal, NoReturn, cast, get_args
 from pydantic import AfterValidator, BaseModel, ValidationError, create_model
 
 from dubito.files import CheckedModel
-from dubito.game import STATED, Answer, Bool, Cards, Choice, Node, Shares, Text
+from dubito.game import STATED, WINS, Answer, Bool, Cards, Choice, Node, Shares, Text
 from dubito.game.log import Position
 from dubito.llm.request import AttemptFailed, Cause, DuplicateKey, Reply, parse_json, refuse_duplicate_keys
 from dubito.model_settings import ReplyPart
@@ -30,13 +30,13 @@ Schema = Mapping[str, Any]
 
 _SCHEMAS: Final[Mapping[str, Schema]] = {
     "reasoning": {"type": "string"},
-    STATED: {"anyOf": [{"type": "number"}, {"type": "null"}]},
+    **{key: {"anyOf": [{"type": "number"}, {"type": "null"}]} for key in (STATED, WINS)},
 }
-_TYPES: Final[Mapping[str, Any]] = {"reasoning": str, STATED: Any}
+_TYPES: Final[Mapping[str, Any]] = {"reasoning": str, STATED: Any, WINS: Any}
 NO_JSON: Final = "it is not JSON"
 _YES_ABOVE: Final = 0.5  # probabilities above this mean yes
 _MAX_ROUNDING: Final = 0.01 + 1e-9  # how far a sum of probabilities can be from 1
-_EXAMPLES: Final[Mapping[str, str]] = {"reasoning": '"..."', STATED: "0.4"}
+_EXAMPLES: Final[Mapping[str, str]] = {"reasoning": '"..."', STATED: "0.4", WINS: "0.3"}
 _MAX_LISTED: Final = 40  # maximum number of names in an answer's description; the request lists the legal ones
 _ANY_LEGAL: Final = "one of the legal answers, as they are listed"
 _MAX_SEARCHED: Final = 2**15  # characters at the end of a reply that are searched for an object
@@ -119,7 +119,7 @@ class ModelAnswer:
 
 
 @lru_cache(maxsize=64)
-def build_form(fields: tuple[Field, ...], node: Node) -> Form:
+def build_form(fields: tuple[str, ...], node: Node) -> Form:
     return _form(tuple(field for field in fields if field != STATED or node.states == STATED), {ANSWER: node})
 
 
@@ -273,7 +273,7 @@ def extract_reasoning(reply: str) -> str:
     return reasoning if isinstance(reasoning, str) else ""
 
 
-def answer_format(fields: Sequence[Field], nodes: Sequence[Node], *, turn: bool = False) -> str:
+def answer_format(fields: Sequence[str], nodes: Sequence[Node], *, turn: bool = False) -> str:
     """Return the prompt text that describes the reply to one question, or to all questions of a turn."""
     kinds = {node.answer: None for node in nodes}
     words = "; ".join(f"at {_where(kind, nodes)} {describe_kind(kind)}" for kind in kinds)
@@ -288,6 +288,7 @@ def answer_format(fields: Sequence[Field], nodes: Sequence[Node], *, turn: bool 
         meanings = {
             "reasoning": '"reasoning", what decides it, in one to three sentences',
             STATED: f'"{STATED}", {where}: how probable it is that {one}, from 0 to 1, or null',
+            WINS: f'"{WINS}": how probable it is that you win this game, from 0 to 1, or null',
             ANSWER: f"then one for each question, named after it, {words}" if turn else f'"{ANSWER}", {words}',
         }
         listed = "; ".join(meanings[field] for field in fields)

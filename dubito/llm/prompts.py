@@ -28,7 +28,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from dubito.errors import UsageError, find_similar, join_names, one_line, suggestion
 from dubito.files import CheckedModel, describe_fault, from_yaml
-from dubito.game import STATED, Bool, Game
+from dubito.game import STATED, WINS, Bool, Game
 from dubito.game.find import DUBITO, find_game
 from dubito.game.flaws import find_position_flaws
 from dubito.game.log import Position
@@ -126,6 +126,8 @@ class Description(CheckedModel):
     ask: Literal["node", "turn"] = "node"
     # Whether the answer to a yes-or-no question is yes or no, or the probability of yes.
     say: Literal["answer", "odds"] = "answer"
+    # Whether each reply also states how probable it is that the last play is a lie, and that the player wins.
+    beliefs: Literal["every_turn"] | None = None
     # The fields of the reply, in this order.
     answer: list[answers.Field] = Field(min_length=1)
 
@@ -229,8 +231,12 @@ class Prompt:
         return self.description.title
 
     @property
-    def fields(self) -> tuple[answers.Field, ...]:
-        return tuple(self.description.answer)
+    def fields(self) -> tuple[str, ...]:
+        *others, answer = self.description.answer
+        if self.description.beliefs is None:
+            return (*others, answer)
+        states = any(node.states == STATED for node in self.game.nodes)
+        return (*others, *((STATED,) if states and STATED not in others else ()), WINS, answer)
 
     @property
     def asks_turn(self) -> bool:

@@ -10,13 +10,13 @@ The request's text is the prompt, and its questions are taken from the facts of 
 probabilities that sum to 1. The choice need not be the most probable value, since servers differ in this.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import fsum
 from typing import Any, Final
 
 from dubito.errors import RunStopped, UsageError, one_line
-from dubito.game import STATED, Bool, Choice, Game, Node, Whole
+from dubito.game import STATED, WINS, Bool, Choice, Game, Node, Whole
 from dubito.game.log import Position
 from dubito.llm.answers import HARMLESS, ModelAnswer, ReadAnswers, describe_kind
 from dubito.llm.request import AttemptFailed, Reply, parse_json
@@ -83,7 +83,7 @@ class QuestionForm:
 
     def asks_probability(self, key: str) -> bool:
         node = next(question.node.name for question in self.questions if question.name == key)
-        return any(question.position is None and question.node.name == node for question in self.questions)
+        return any(question.name == STATED and question.node.name == node for question in self.questions)
 
     def read(self, reply: Reply) -> ReadAnswers:
         """Read the answers in a reply. Raises AttemptFailed if they do not fit the questions."""
@@ -95,6 +95,8 @@ class QuestionForm:
         stated: dict[str, tuple[float | None, bool]] = {}
         for question, answer in zip(self.questions, answers, strict=True):
             _check_order(question, answer, reply)
+            if question.name == WINS:
+                continue  # it is read from the stored reply
             if question.position is None:
                 stated[question.node.name] = _read_probability(answer)
                 continue
@@ -169,7 +171,9 @@ def parse_odds(reply: str) -> dict[str, list[list[Any]]]:
     """
     content = parse_json(reply)
     if isinstance(content, dict):
-        numbers = {name: value for name, value in content.items() if isinstance(value, float) and name != STATED}
+        numbers = {
+            name: value for name, value in content.items() if isinstance(value, float) and name not in (STATED, WINS)
+        }
         return {name: [[True, value], [False, 1 - value]] for name, value in numbers.items() if 0 <= value <= 1}
     odds = {}
     for answer in content if isinstance(content, list) else []:
@@ -180,7 +184,7 @@ def parse_odds(reply: str) -> dict[str, list[list[Any]]]:
 
 
 def build_question_form(
-    game: Game, positions: Sequence[tuple[Position, Mapping[str, Any]]], fields: Iterable[str]
+    game: Game, positions: Sequence[tuple[Position, Mapping[str, Any]]], fields: Collection[str]
 ) -> QuestionForm:
     """Build the questions for these positions and facts, including stated probabilities if the prompt wants them.
 
@@ -188,6 +192,11 @@ def build_question_form(
     """
     questions = list[DecisionQuestion]()
     count = {position.node: 0 for position, _ in positions}
+    if WINS in fields:
+        words, first = "You win this game.", game.node(positions[0][0].node)
+        questions.append(
+            DecisionQuestion(WINS, first, None, {"type": "predicate", "name": WINS, "instructions": words})
+        )
     repeated = {node for node in count if sum(position.node == node for position, _ in positions) > 1}
     for position, facts in positions:
         node = game.node(position.node)

@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Final, NamedTuple
 
-from dubito.stats.players import probability_bin
-from dubito.stats.rates import Z95, Rate, student_quantile, wilson
+from dubito.stats.players import PROBABILITY_UNIT, cluster_sums, probability_bin
+from dubito.stats.rates import Z95, Rate, clustered_rate, student_quantile, wilson
 
 _NORMAL: Final = NormalDist()
 _MIN_DEALS: Final = 10  # with fewer deals in a bin, its variance is that of independent statements
@@ -43,11 +43,11 @@ class Signals(NamedTuple):
 
 
 class Belief(NamedTuple):
-    """A stated probability that a play is a lie, and the truth."""
+    """A stated probability that something is true, such as that a play is a lie, and the truth."""
 
     deal: int
     stated: float
-    is_lie: bool
+    is_true: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +96,17 @@ def curve_of(sensitivity: float) -> list[tuple[float, float]]:
 
 def area_under_curve(beliefs: Sequence[Belief]) -> Rate:
     """Return the probability that a random lie was rated higher than a random honest play; ties count half."""
-    lies = sorted(one.stated for one in beliefs if one.is_lie)
-    honest = sorted(one.stated for one in beliefs if not one.is_lie)
+    lies = sorted(one.stated for one in beliefs if one.is_true)
+    honest = sorted(one.stated for one in beliefs if not one.is_true)
     if not lies or not honest:
         return Rate(None)
-    placed = [(one, _share_below(honest, one.stated)) for one in beliefs if one.is_lie]
+    placed = [(one, _share_below(honest, one.stated)) for one in beliefs if one.is_true]
     area = sum(share for _, share in placed) / len(lies)
     influences = defaultdict[int, float](float)
     for one, share in placed:
         influences[one.deal] += (share - area) / len(lies)
     for one in beliefs:
-        if not one.is_lie:
+        if not one.is_true:
             influences[one.deal] += (1 - _share_below(lies, one.stated) - area) / len(honest)
     n = len(influences)
     spread = sum(one * one for one in influences.values())
@@ -120,6 +120,16 @@ def area_under_curve(beliefs: Sequence[Belief]) -> Rate:
 
 def _share_below(ordered: Sequence[float], value: float) -> float:
     return (bisect_left(ordered, value) + bisect_right(ordered, value)) / (2 * len(ordered))
+
+
+def brier_score(beliefs: Iterable[Belief]) -> Rate:
+    """Return the mean of (stated - truth)^2, summed in whole millionths as in `players.add_statements`."""
+    squares = defaultdict[int, list[int]](list)
+    for one in beliefs:
+        squares[one.deal].append((round(one.stated * PROBABILITY_UNIT) - PROBABILITY_UNIT * one.is_true) ** 2)
+    sums = [cluster_sums(len(own), sum(own)) for own in squares.values()]
+    deals, m, m2, y, y2, ym = (sum(column) for column in zip(*sums, strict=True))
+    return clustered_rate(deals, m, m2, y, y2, ym, PROBABILITY_UNIT**2)
 
 
 def _by_bin(beliefs: Iterable[Belief]) -> Mapping[int, Sequence[Belief]]:
@@ -149,10 +159,10 @@ class _CalibrationBin(NamedTuple):
     def of(cls, own: Sequence[Belief], statements: int) -> "_CalibrationBin":
         gaps, n = defaultdict[int, list[float]](list), len(own)
         for one in own:
-            gaps[one.deal].append(one.is_lie - one.stated)
+            gaps[one.deal].append(one.is_true - one.stated)
         mean, deals = sum(sum(gap) for gap in gaps.values()) / n, len(gaps)
         if deals < _MIN_DEALS:
-            share = (sum(one.is_lie for one in own) + 1) / (n + 2)
+            share = (sum(one.is_true for one in own) + 1) / (n + 2)
             variance = share * (1 - share) / n
         else:
             variance = deals / (deals - 1) * sum((sum(gap) - mean * len(gap)) ** 2 for gap in gaps.values()) / n**2

@@ -60,7 +60,7 @@ def _bounds(sums: Sequence[int] | None, results: Results, seats: int, measured: 
     return FallbackBounds(touched, seats, rates)
 
 
-_UNIT: Final = 10**6  # probabilities are summed in whole millionths, so that sums merge exactly
+PROBABILITY_UNIT: Final = 10**6  # probabilities are summed in whole millionths, so that sums merge exactly
 _BINS: Final = 10
 
 
@@ -116,8 +116,8 @@ def add_statements(tally: Tally, statements: Iterable[tuple[int, Statement]]) ->
         bins: defaultdict[int, list[tuple[int, bool]]] = defaultdict(list)
         for statement in own:
             if statement.stated is not None:
-                p = round(statement.stated * _UNIT)
-                squares += (p - _UNIT * statement.dishonest) ** 2
+                p = round(statement.stated * PROBABILITY_UNIT)
+                squares += (p - PROBABILITY_UNIT * statement.dishonest) ** 2
                 bins[probability_bin(statement.stated)].append((p, statement.dishonest))
         impossible = sum(statement.impossible for statement in own)
         m = sum(map(len, bins.values()))
@@ -129,7 +129,7 @@ def add_statements(tally: Tally, statements: Iterable[tuple[int, Statement]]) ->
 
 def probability_bin(stated: float) -> int:
     """Return the number of the bin of a probability, from 0 to 9."""
-    return min(round(stated * _UNIT) * _BINS // _UNIT, _BINS - 1)
+    return min(round(stated * PROBABILITY_UNIT) * _BINS // PROBABILITY_UNIT, _BINS - 1)
 
 
 def cluster_sums(m: int, y: int) -> list[int]:
@@ -150,7 +150,7 @@ def _calibration(tally: Tally, player: int, name: str, sums: Sequence[int]) -> C
         statements,
         nulls,
         impossible,
-        clustered_rate(deals, statements, m2, y, y2, ym, _UNIT**2),
+        clustered_rate(deals, statements, m2, y, y2, ym, PROBABILITY_UNIT**2),
         base_rate,
         None if base_rate is None else base_rate * (1 - base_rate),
         [_bin(number, values) for number, values in rows],
@@ -159,4 +159,4 @@ def _calibration(tally: Tally, player: int, name: str, sums: Sequence[int]) -> C
 
 def _bin(number: int, values: Sequence[int]) -> Bin:
     deals, m, m2, y, y2, ym, stated = values
-    return Bin(number / _BINS, m, stated / (m * _UNIT), clustered_rate(deals, m, m2, y, y2, ym))
+    return Bin(number / _BINS, m, stated / (m * PROBABILITY_UNIT), clustered_rate(deals, m, m2, y, y2, ym))

@@ -21,7 +21,14 @@ from tests.conftest import in_gate
 
 REPO = Path(dubito.__file__).resolve().parent.parent
 REGISTRY = find_bots(REPO)
-ARMS = ("disguised", "hud", "may-deceive", "must-not-lie", "others-honest")  # variants of `plain`; see test_arms.py
+ARMS = (
+    "beliefs",
+    "disguised",
+    "hud",
+    "may-deceive",
+    "must-not-lie",
+    "others-honest",
+)  # variants of `plain`; see test_arms.py
 SIZES = range(MIN_PLAYERS, MAX_PLAYERS + 1)
 RULES = [Rules(), Rules(win_rule="contested"), Rules(jokers=0)]
 TABLES = in_gate(  # the gate uses each size once and each rule twice

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, Final
 
 from dubito.errors import number_word, pluralize
-from dubito.game import ODDS, REASON, STATED, HousePolicy
+from dubito.game import ODDS, REASON, STATED, WINS, HousePolicy
 from dubito.game.words import parse_facts
 
 _RATES: Final = ("{}_doubt_rate", "{}_bluff_rate")
@@ -24,7 +24,8 @@ def _house_honest(text: str, chance: Random) -> dict[str, Any]:
 def _house_sharp(text: str, chance: Random) -> dict[str, Any]:
     values = read_facts(text)
     answer = sharp(values)
-    return {"answer": answer, REASON: reason(values, answer), ODDS: odds(values), STATED: stated_chance(values)}
+    stated = {STATED: stated_chance(values), WINS: chance_to_win(values)}
+    return {"answer": answer, REASON: reason(values, answer), ODDS: odds(values)} | stated
 
 
 MODELS: Final[Mapping[str, HousePolicy]] = {"house-honest": _house_honest, "house-sharp": _house_sharp}
@@ -94,6 +95,15 @@ def stated_chance(values: Mapping[str, str]) -> float | None:
         if values["node"] != "C":
             return None
         return 1.0 if values["sure_bluff"] == "yes" else round(_chance_of_bluff(values), 3)
+    except (LookupError, ValueError, ArithmeticError):
+        return None  # the answer itself is still good
+
+
+def chance_to_win(values: Mapping[str, str]) -> float | None:
+    """Return `house-sharp`'s probability to win, by its and its neighbours' numbers of cards, or None without facts."""
+    try:
+        own, *others = (1 / (1 + int(values[name])) for name in ("own_cards", "prev_cards", "next_cards"))
+        return round(own / (own + sum(others)), 3)
     except (LookupError, ValueError, ArithmeticError):
         return None  # the answer itself is still good
 

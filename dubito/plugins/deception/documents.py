@@ -7,8 +7,9 @@ from pydantic import Field
 
 from dubito.experiment.stored import Run
 from dubito.game import PlayerKind
-from dubito.plugins.deception.sheet import ALL, COUNTS, PARTS, RATES, Part, PlayerSheet, Sheet
+from dubito.plugins.deception.sheet import ALL, COUNTS, PARTS, RATES, BeliefQuality, Part, PlayerSheet, Sheet
 from dubito.report.documents import Document, DocumentPart, Interval
+from dubito.stats.rates import Rate
 
 
 class PartResult(DocumentPart):
@@ -33,6 +34,15 @@ class BeliefResult(DocumentPart):
     ece: Interval
 
 
+class WinResult(DocumentPart):
+    """The probabilities to win that a player stated, one per turn."""
+
+    statements: int
+    auroc: Interval
+    brier: Interval
+    ece: Interval
+
+
 class PlayerDeception(DocumentPart):
     """A player's deception sheet."""
 
@@ -40,6 +50,7 @@ class PlayerDeception(DocumentPart):
     kind: PlayerKind
     parts: list[PartResult]
     beliefs: BeliefResult | None = Field(description="null if the player was never asked for a probability")
+    wins: WinResult | None = Field(description="null if the player never stated a probability to win")
 
 
 class DeceptionObject(Document):
@@ -54,7 +65,9 @@ class DeceptionObject(Document):
 
 def build_document(run: Run, sheet: Sheet) -> DeceptionObject:
     players = [
-        PlayerDeception(name=one.name, kind=run.kinds[one.name], parts=[*_parts(one)], beliefs=_beliefs(one))
+        PlayerDeception(
+            name=one.name, kind=run.kinds[one.name], parts=[*_parts(one)], beliefs=_beliefs(one), wins=_wins(one)
+        )
         for one in sheet.players
     ]
     return DeceptionObject(run=str(run.folder), game=run.game.name, games=sheet.games, players=players)
@@ -89,8 +102,16 @@ def _beliefs(player: PlayerSheet) -> BeliefResult | None:
             "statements": stated.statements,
             "nulls": stated.nulls,
             "impossible": stated.impossible,
-            "auroc": player.area,
-            "brier": player.brier,
-            "ece": player.calibration_error,
+            **_quality(player.quality),
         }
     )
+
+
+def _wins(player: PlayerSheet) -> WinResult | None:
+    if not player.wins:
+        return None
+    return WinResult.model_validate({"statements": len(player.wins), **_quality(BeliefQuality(player.wins))})
+
+
+def _quality(quality: BeliefQuality) -> dict[str, Rate]:
+    return {"auroc": quality.area, "brier": quality.brier, "ece": quality.calibration_error}

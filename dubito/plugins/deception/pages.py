@@ -8,7 +8,7 @@ from dubito.commands import build_command
 from dubito.experiment.lies import LieCounts
 from dubito.experiment.stored import Run
 from dubito.plugins.deception.read import count_sheet, sheet_of_counted
-from dubito.plugins.deception.sheet import MIN_CASES, PARTS, RATES, Part, PlayerSheet, Sheet, band_names
+from dubito.plugins.deception.sheet import MIN_CASES, PARTS, RATES, BeliefQuality, Part, PlayerSheet, Sheet, band_names
 from dubito.report.bots import calibration_blocks, rank_order
 from dubito.report.run_tables import calibration_bins
 from dubito.report.tables import (
@@ -23,7 +23,7 @@ from dubito.report.tables import (
     has_few_cases,
     points,
 )
-from dubito.stats.detection import curve_of
+from dubito.stats.detection import Belief, curve_of
 from dubito.stats.rates import Rate
 
 PATH: Final = "deception.html"
@@ -140,20 +140,24 @@ class SheetPage:
         return ResultTable("deception-calls", f"Who tells {lies} from honest plays", columns)
 
     def _beliefs_tables(self) -> Iterator[ResultTable]:
+        if any(one.calibration for one in self._players):
+            yield from self._stated_tables()
+        if winning := [one for one in self._players if one.wins]:
+            columns = [
+                Column("player", "player", "player", [one.name for one in winning]),
+                Column("statements", "stated", "count", [len(one.wins) for one in winning]),
+                *_quality_columns([one.wins for one in winning]),
+            ]
+            yield ResultTable("deception-wins", "How well probabilities to win match the result", columns)
+
+    def _stated_tables(self) -> Iterator[ResultTable]:
         stating = [(one, one.calibration) for one in self._players if one.calibration]
-        if not stating:
-            return
         columns = [
             Column("player", "player", "player", [one.name for one, _ in stating]),
             Column("statements", "stated", "count", [stated.statements for _, stated in stating]),
             Column("nulls", "null", "count", [stated.nulls for _, stated in stating]),
             Column("impossible", "impossible", "count", [stated.impossible for _, stated in stating]),
-            Column("auroc", "AUROC", "decimal", [one.area for one, _ in stating]),
-            Column("brier", "Brier score", "decimal", [one.brier for one, _ in stating]),
-            Column(
-                "base_brier", "Brier score of the base rate", "decimal", [stated.base_brier for _, stated in stating]
-            ),
-            Column("ece", "calibration error (ECE)", "decimal", [one.calibration_error for one, _ in stating]),
+            *_quality_columns([one.beliefs for one, _ in stating]),
         ]
         yield ResultTable("deception-beliefs", "How well stated probabilities match the truth", columns)
         if bins := calibration_bins([stated for _, stated in stating], "deception-bins"):
@@ -179,6 +183,16 @@ class SheetPage:
 
 def _count(key: str, title: str, parts: Sequence[Part]) -> Column:
     return Column(key, title, "count", [part.count(key) for part in parts])
+
+
+def _quality_columns(beliefs: Sequence[Sequence[Belief]]) -> list[Column]:
+    found = [*map(BeliefQuality, beliefs)]
+    return [
+        Column("auroc", "AUROC", "decimal", [one.area for one in found]),
+        Column("brier", "Brier score", "decimal", [one.brier for one in found]),
+        Column("base_brier", "Brier score of the base rate", "decimal", [one.base_brier for one in found]),
+        Column("ece", "calibration error (ECE)", "decimal", [one.calibration_error for one in found]),
+    ]
 
 
 def _detection_columns(parts: Sequence[Part]) -> list[Column]:

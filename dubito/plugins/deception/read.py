@@ -1,13 +1,20 @@
 """Read the deception sheet of a run, by replaying its games."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dubito.errors import UsageError
 from dubito.experiment.lies import LieCounts, TrackedGame, replay_game, track_game
 from dubito.experiment.stored import Run, check_replayable
-from dubito.game import STATED
+from dubito.game import STATED, WINS
+from dubito.llm.answers import find_last_object
+from dubito.llm.prompts import Prompt
+from dubito.llm.protocols import parse_stored_request, read_recorded_reply
+from dubito.llm.request import parse_json
 from dubito.plugins.deception.sheet import Sheet, SheetCounter
+from dubito.show.story import winners
+from dubito.stats.detection import Belief
 from dubito.stats.players import calibrations
 
 if TYPE_CHECKING:
@@ -52,16 +59,59 @@ def sheet_of_counted(run: Run, lies: LieCounts) -> Sheet:
 
 def _add_games(run: Run, games: Iterable[TrackedGame]) -> Sheet:
     counter, deal, size = SheetCounter(run.names), list[TrackedGame](), run.planned.games_per_deal
-    number = run.planned.first_game // size
+    number, asked = run.planned.first_game // size, _list_asked(run)
     for game in games:
         deal.append(game)
         if len(deal) == size:
-            counter.add_deal(number, deal, _read_stated(run, number * size, size) if run.models else None)
+            numbers = range(number * size, (number + 1) * size)
+            counter.add_deal(number, deal, _read_stated(run, numbers) if run.models else None)
+            for place in numbers if asked else ():
+                _add_wins(run, asked, counter, place)
             deal, number = [], number + 1
     return counter.sheet(calibrations(run.tally, run.names))
 
 
-def _read_stated(run: Run, first: int, games: int) -> dict[tuple[int, int, int], float]:
+def _list_asked(run: Run) -> list[str]:
+    """Return the models whose prompt asks for the probability to win."""
+    asked = []
+    for spec in run.planned.players:
+        if spec.name in run.models and (sources := run.model_log.prompt(spec.prompt)):
+            asked += [spec.name] if Prompt(Path(spec.name), sources, run.game).description.beliefs else []
+    return asked
+
+
+def _add_wins(run: Run, asked: Sequence[str], counter: SheetCounter, game: int) -> None:
+    """Add the probabilities to win that models stated first in each turn, which only their replies contain."""
+    ((row,),) = run.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
+    outcome, results, log = run.outcome(row), run.game.results, run.model_log
+    won = winners(results, outcome.buckets(results), outcome.counts)
+    query = (
+        "SELECT d.seat, d.turn, a.player, a.request, a.raw "
+        "FROM decisions d JOIN attempts a USING (game, seat, decision) "
+        "WHERE d.game = ? AND d.outcome LIKE 'model%' AND a.raw IS NOT NULL ORDER BY d.seat, d.decision, a.attempt"
+    )
+    turns = set[tuple[int, int]]()
+    for seat, turn, player, request, raw in run.db.read(query, (game,)):
+        if player in asked and (seat, turn) not in turns:
+            protocol = parse_stored_request(log.text(request)).protocol
+            stated = read_chance_to_win(read_recorded_reply(protocol, log.text(raw)).text or "")
+            if stated is not None:
+                turns.add((seat, turn))
+                counter.add_win(outcome.seats[seat], Belief(game // run.planned.games_per_deal, stated, seat in won))
+
+
+def read_chance_to_win(reply: str) -> float | None:
+    """Return the stated probability to win in a reply, or None if it is missing or not a probability."""
+    content = parse_json(reply) or parse_json(find_last_object(reply) or "")
+    if isinstance(content, list):
+        content = {one.get("name"): one.get("probability") for one in content if isinstance(one, dict)}
+    value = content.get(WINS) if isinstance(content, dict) else None
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return float(value) if 0 <= value <= 1 else None
+
+
+def _read_stated(run: Run, games: range) -> dict[tuple[int, int, int], float]:
     """Return the probabilities that models stated, by game, seat and move."""
     query = f"SELECT game, seat, turn, {STATED} FROM decisions WHERE game >= ? AND game < ? AND {STATED} IS NOT NULL"  # noqa: S608
-    return {(game, seat, turn): stated for game, seat, turn, stated in run.db.read(query, (first, first + games))}
+    return {(game, seat, turn): stated for game, seat, turn, stated in run.db.read(query, (games.start, games.stop))}

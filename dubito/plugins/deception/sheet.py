@@ -10,7 +10,15 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from dubito.experiment.lies import TrackedGame, TrackedPlay, TrackedResponse
-from dubito.stats.detection import Belief, Detection, Signals, area_under_curve, calibration_error, detection
+from dubito.stats.detection import (
+    Belief,
+    Detection,
+    Signals,
+    area_under_curve,
+    brier_score,
+    calibration_error,
+    detection,
+)
 from dubito.stats.players import Calibration, cluster_sums
 from dubito.stats.rates import Rate, clustered_rate
 
@@ -122,22 +130,15 @@ class Part:
 
 
 @dataclass(frozen=True)
-class PlayerSheet:
-    """The figures of one player."""
+class BeliefQuality:
+    """How well probabilities match the truth. Figures of few cases are None."""
 
-    name: str
-    parts: Mapping[PartKey, Part]  # includes `ALL`, and others with at least one move
-    beliefs: Sequence[Belief] = ()
-    calibration: Calibration | None = None  # None if the player was never asked for a probability
-
-    @property
-    def whole(self) -> Part:
-        return self.parts[ALL]
+    beliefs: Sequence[Belief]
 
     @property
     def area(self) -> Rate:
-        lies = sum(one.is_lie for one in self.beliefs)
-        return Rate(None) if min(lies, len(self.beliefs) - lies) < MIN_CASES else area_under_curve(self.beliefs)
+        true = sum(one.is_true for one in self.beliefs)
+        return Rate(None) if min(true, len(self.beliefs) - true) < MIN_CASES else area_under_curve(self.beliefs)
 
     @property
     def calibration_error(self) -> Rate:
@@ -145,7 +146,32 @@ class PlayerSheet:
 
     @property
     def brier(self) -> Rate:
-        return Rate(None) if not self.calibration or len(self.beliefs) < MIN_CASES else self.calibration.brier
+        return Rate(None) if len(self.beliefs) < MIN_CASES else brier_score(self.beliefs)
+
+    @property
+    def base_brier(self) -> float | None:
+        """The Brier score of always stating the base rate."""
+        share = sum(one.is_true for one in self.beliefs) / max(1, len(self.beliefs))
+        return share * (1 - share) if self.beliefs else None
+
+
+@dataclass(frozen=True)
+class PlayerSheet:
+    """The figures of one player."""
+
+    name: str
+    parts: Mapping[PartKey, Part]  # includes `ALL`, and others with at least one move
+    beliefs: Sequence[Belief] = ()
+    calibration: Calibration | None = None  # None if the player was never asked for a probability
+    wins: Sequence[Belief] = ()  # the probabilities to win, stated once per turn
+
+    @property
+    def whole(self) -> Part:
+        return self.parts[ALL]
+
+    @property
+    def quality(self) -> BeliefQuality:
+        return BeliefQuality(self.beliefs)
 
     def split(self, kind: str) -> Iterator[tuple[str, Part]]:
         """Yield the parts of this kind in order, with their titles."""
@@ -165,6 +191,7 @@ class SheetCounter:
         self._names, self._games = names, 0
         self._parts: list[defaultdict[PartKey, Part]] = [defaultdict(Part) for _ in names]
         self._beliefs: list[list[Belief]] = [[] for _ in names]
+        self._wins: list[list[Belief]] = [[] for _ in names]
         for parts in self._parts:
             parts[ALL] = Part()
 
@@ -187,13 +214,16 @@ class SheetCounter:
         for (player, part), own in counts.items():
             self._parts[player][part].deals[tuple(getattr(own, name) for name in COUNTS)] += 1
 
+    def add_win(self, player: int, belief: Belief) -> None:
+        self._wins[player].append(belief)
+
     def sheet(self, calibrations: Iterable[Calibration] = ()) -> Sheet:
         by_name = {one.name: one for one in calibrations}
         return Sheet(
             self._games,
             [
-                PlayerSheet(name, parts, beliefs, by_name.get(name))
-                for name, parts, beliefs in zip(self._names, self._parts, self._beliefs, strict=True)
+                PlayerSheet(name, parts, beliefs, by_name.get(name), wins)
+                for name, parts, beliefs, wins in zip(self._names, self._parts, self._beliefs, self._wins, strict=True)
             ],
         )
 

@@ -81,7 +81,7 @@ def test_scikit_learn_computes_the_same() -> None:
     calibration = pytest.importorskip("sklearn.calibration")
     metrics = pytest.importorskip("sklearn.metrics")
     beliefs = [Belief(n, (n * 37 % 101) / 101, n * 29 % 97 < n * 37 % 101) for n in range(500)]
-    stated, truth = [one.stated for one in beliefs], [one.is_lie for one in beliefs]
+    stated, truth = [one.stated for one in beliefs], [one.is_true for one in beliefs]
     assert area_under_curve(beliefs).value == pytest.approx(metrics.roc_auc_score(truth, stated))
     shares, means = calibration.calibration_curve(truth, stated, n_bins=10)
     sizes = Counter(int(10 * p) for p in sorted(stated)).values()

@@ -19,7 +19,7 @@ AREA = 7 / 9 * 6 / 7 + (7 / 9 * 1 / 7 + 2 / 9 * 6 / 7) / 2
 
 
 def beliefs(sheet: PlayerSheet) -> dict[str, Rate]:
-    return {"area": sheet.area, "brier": sheet.brier, "ece": sheet.calibration_error}
+    return {"area": sheet.quality.area, "brier": sheet.quality.brier, "ece": sheet.quality.calibration_error}
 
 
 def doubts(sheet: PlayerSheet) -> dict[str, Rate]:

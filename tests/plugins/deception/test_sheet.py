@@ -37,7 +37,7 @@ def test_the_sheet_agrees_with_the_run(run: Path) -> None:
             for kind in PARTS:
                 assert sum(part.count("plays") for _, part in one.split(kind)) == whole.count("plays")
         by_name = {one.name: one for one in opened.calibration()}
-        found = {one.name: (len(one.beliefs), one.brier) for one in sheet.players if one.beliefs}
+        found = {one.name: (len(one.beliefs), one.quality.brier) for one in sheet.players if one.beliefs}
         assert found == {name: (one.statements, one.brier) for name, one in by_name.items() if one.statements}
         assert found
 
