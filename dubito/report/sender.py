@@ -10,6 +10,7 @@ from dubito.game import Game
 from dubito.game.reader import table_reader
 from dubito.game.record import GameRecord, Records
 from dubito.report.highlights import opening
+from dubito.report.own_words import model_moment
 from dubito.report.render import embed_json
 from dubito.report.tables import GamePage
 from dubito.show.lie_review import LieReview, review_lies
@@ -27,6 +28,7 @@ class Sender:
     moment: str  # the best moment as a sentence, or an empty text
     opens: int  # the turn to open at
     line: str  # to copy
+    quote: Mapping[str, Any] | None = None  # a model's words: text, seat, turn and link
 
 
 def describe_sender(game: Game, record: GameRecord, told: Mapping[str, Any], person: str) -> Sender:
@@ -36,6 +38,10 @@ def describe_sender(game: Game, record: GameRecord, told: Mapping[str, Any], per
     """
     title, me, names = game.words.TITLE, told.get("me"), told["names"]
     opens, why = opening(told)
+    if me is None and (model := model_moment(told)):
+        return Sender(
+            model.title, f"Turn {model.opens} of {len(told['turns'])}.", model.opens, model.title, model.quote
+        )
     if me is None:
         said = page_title(f"A game of {title}", names, told["winners"])
         return Sender(said, f"It starts at the {why}." if why else "", opens, f"{said}.")

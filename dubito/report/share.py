@@ -20,6 +20,7 @@ from dubito.game.record import GameRecord, Records, read_game_name
 from dubito.model_settings import HOUSE
 from dubito.packages import own_folder
 from dubito.report.highlights import opening
+from dubito.report.own_words import own_words
 from dubito.report.render import Renderer, Site, embed_json
 from dubito.report.sender import SharedGame, describe_sender, invite
 from dubito.report.tables import GamePage, Page
@@ -38,7 +39,6 @@ from dubito.store.run_db import RunDb
 
 MAX_PAGE_BYTES: Final = 300_000  # size limit of a page in bytes; mail and chat programs accept it
 _MAX_FILE_BYTES: Final = 10_000_000  # size limit of a file in bytes; the longest game needs less than one million
-_MAX_QUOTE: Final = 240  # maximum number of characters of a model's reason, shown next to the table
 _CHANGED: Final = "This file was changed after the game: its log does not match its moves."
 _STYLES: Final = ("look.css", "felt.css", "viewer.css", "sender.css")
 _SCRIPTS: Final = (
@@ -165,8 +165,8 @@ def build_shared_game(
 ) -> SharedGame:
     me = story.get("me")
     sender = describe_sender(game, record, story, person or A_PERSON)
-    title = f"{sender.title[:1].upper()}{sender.title[1:]}"
-    sent = {**story, "opens": sender.opens, "sent": True, "moment": sender.moment}
+    title = sender.title if me is None else f"{sender.title[:1].upper()}{sender.title[1:]}"
+    sent = {**story, "opens": sender.opens, "sent": True, "moment": sender.moment, "quote": sender.quote}
     kinds: Sequence[str | None] = story.get("kinds") or [None] * len(story["names"])
     return SharedGame(
         GamePage("game.html", title, about, sent, "", warnings),
@@ -238,7 +238,7 @@ def _render(shared: SharedGame, picture: str) -> str:
         "record": _data_url("application/json", shared.record.encode()) if shared.record else "",
         "picture": picture,
         "shared": shared,
-        "quote": _find_quote(page.told),
+        "quote": page.told["quote"] or _find_quote(page.told),
     }
     render = Renderer(Site("", pages=()))
     return render(Page("game.html", page.title, [], more, "shared.html"))
@@ -248,10 +248,10 @@ def _find_quote(told: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the model's reason for the decision nearest to the turn at which the page opens."""
     opens, found = told["opens"], None
     for one in told["decisions"]:
-        reason = next((each["reasoning"] for each in one["attempts"][-1:] if each.get("reasoning")), "")
+        reason = own_words(told, one)
         if reason and (found is None or abs(one["turn"] - opens) < abs(found["turn"] - opens)):
             found = {
-                "text": one_line(reason, _MAX_QUOTE),
+                "text": reason,
                 "seat": one["seat"],
                 "turn": one["turn"],
                 "link": one["link"],

@@ -26,7 +26,9 @@ def shared_game(source: Run, number: int, play_url: str = "") -> SharedGame:
     if record is None:
         raise UsageError(f"{size_message()} (more than {_MAX_MOVES:,} moves)", hint=SHARE_RUN)
     (page,) = shown.pages()
-    story = {**page.told, "shared": shown.asked.shared.pieces, "odds": odds_or_reason(source, number)}
+    story = {**page.told, "shared": shown.asked.shared.pieces}
+    if story["winners"]:  # otherwise there is no chance to speak of
+        story["odds"] = odds_or_reason(source, number)
     ((row,),) = source.db.read("SELECT outcome FROM games WHERE game = ?", (number,))
     about = describe_results(source.game.results, source.outcome(row), story["names"], len(story["turns"]))
     shared = build_shared_game(source.game, record, story, about, page.warnings, play_url)

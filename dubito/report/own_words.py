@@ -1,0 +1,95 @@
+"""The best lie or the worst mistake of a model in a game, with the model's own words about it."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dubito.errors import one_line
+from dubito.game import FALLBACK_OUTCOME
+from dubito.report.highlights import caught_lies
+from dubito.show.story import Texts, panel_states
+
+_MAX_QUOTE: Final = 240  # maximum number of characters of a model's reason
+_MAX_HEADLINE_QUOTE: Final = 110
+_MIN_WORDS: Final = 4  # in a sentence
+_RUN: Final = 4  # words in a row that are compared with the prompt
+_MAX_REPEATED: Final = 0.5  # share of such runs that a sentence may have in common with the prompt
+_SENTENCE_ENDS: Final = re.compile(r"(?<=[.!?])\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelMoment:
+    """A moment to open a game at."""
+
+    title: str
+    opens: int
+    quote: Mapping[str, Any] | None
+
+
+def own_words(told: Mapping[str, Any], decision: Mapping[str, Any]) -> str:
+    """Return the sentences of a model's reason that are sentences and do not repeat its prompt."""
+    if not decision["attempts"]:
+        return ""
+    attempt, prompt, shared = decision["attempts"][-1], Texts(), Texts()
+    prompt.pieces, shared.pieces = told["pieces"], told["shared"]
+    asked = [prompt.read(runs) for _, runs in attempt["said"]] + [shared.read(runs) for runs in attempt["system"]]
+    known = {run for text in asked for run in _runs(text)}
+    sentences = _SENTENCE_ENDS.split((attempt.get("reasoning") or "").strip())
+    return one_line(" ".join(one for one in sentences if _is_own(one, known)), _MAX_QUOTE)
+
+
+def _runs(text: str) -> list[tuple[str, ...]]:
+    words = re.findall(r"\w+", text.casefold())
+    return [tuple(words[at : at + _RUN]) for at in range(len(words) - _RUN + 1)]
+
+
+def _is_own(sentence: str, known: set[tuple[str, ...]]) -> bool:
+    runs = _runs(sentence)
+    is_sentence = sentence[-1:] in ".!?" and len(re.findall(r"[^\W\d_]{2,}", sentence)) >= _MIN_WORDS
+    return is_sentence and bool(runs) and sum(run in known for run in runs) <= _MAX_REPEATED * len(runs)
+
+
+def model_moment(told: Mapping[str, Any]) -> ModelMoment | None:
+    """Return the moment with the most cards at stake, rather one that the model gives a reason for.
+
+    Return None if no model lied or made a mistake.
+    """
+    piles = [_pile(told, panels) for panels in panel_states(told)]
+    found = [
+        (bool(words), piles[opens], -at, title, opens, one, words) for at, title, opens, one, words in _moments(told)
+    ]
+    if not found:
+        return None
+    *_, title, opens, one, words = max(found, key=lambda each: each[:3])
+    if not words:
+        return ModelMoment(title, opens, None)
+    quote = {"text": words, "seat": one["seat"], "turn": one["turn"], "link": one["link"]}
+    return ModelMoment(f"{title}: “{one_line(words, _MAX_HEADLINE_QUOTE)}”", opens, quote)
+
+
+def _moments(told: Mapping[str, Any]) -> Iterator[tuple[int, str, int, Mapping[str, Any], str]]:
+    """Yield each lie and mistake of a model: its place, a headline, the turn to open at, the decision and its words."""
+    caught, lies = caught_lies(told), set[tuple[int, int]]()
+    for place, one in enumerate(told["decisions"]):
+        turn, seat = one["turn"], one["seat"]
+        if one["outcome"].startswith(FALLBACK_OUTCOME) or not 0 < turn <= len(told["turns"]):
+            continue
+        name, now = _short(told["names"][seat]), told["turns"][turn - 1]
+        words = own_words(told, one)
+        if one.get("mistake"):
+            yield place, f"{name} {one['wrong']}", turn, one, words
+        elif told["lie"] in now["marks"] and now["seat"] == seat and (words or (turn, seat) not in lies):
+            lies.add((turn, seat))
+            end = "was caught" if turn in caught else "got away with it"
+            about = f" about {claim}" if (claim := now.get("speech", "").rstrip("!")) else ""
+            yield place, f"{name} lied{about} and {end}", caught.get(turn, turn), one, words
+
+
+def _short(name: str) -> str:
+    """Return a model's name without its provider and its prompt."""
+    return re.sub(r"^[\w-]+:|@\S+", "", name) or name
+
+
+def _pile(told: Mapping[str, Any], panels: list[dict[str, Any]]) -> int:
+    return sum(len(told["plays"][play][2]) for panel in panels for play in panel.get("plays", ()))
