@@ -19,7 +19,17 @@ from tests.web.kit import serve
 REPO = Path(__file__).parent.parent
 # The run in the README: three hand-written bots in the same seat of 100 deals.
 RUN = ("--contenders", "Sherlock,ClaudeBot,AdaptyBoi", "--table-sizes", "4", "--games", "300", "--seed", "5")
-CAUGHT = 0, (7, 8, 6)  # one of its games, and turns: the bluff, the catch, and the turn before
+CAUGHT = 0, 8  # one of its games, and the turn in which a bluff is caught
+STATES = (  # of the doubt, with the milliseconds that each is shown
+    ("document.querySelector('#play').textContent.includes('Pause')", 2500),
+    ("document.querySelector('.table').dataset.scene === 'call'", 1500),
+    ("document.querySelectorAll('.reveal .turned').length === 1", 700),
+    ("document.querySelectorAll('.reveal .turned').length === 2", 700),
+    ("document.querySelectorAll('.reveal .turned').length === 3", 900),
+    ("document.querySelector('.reveal .stamp') !== null", 2500),
+    ("document.querySelector('.table').dataset.scene === 'flight'", 900),
+    ("document.querySelector('.table').dataset.scene === undefined", 5000),
+)
 ONLY_THE_TABLE = """
 (() => {
   const style = document.createElement('style');
@@ -61,7 +71,7 @@ def pictures(into: Path) -> None:
         chrome.run("[...document.querySelectorAll('h2')].at(-1).scrollIntoView()")
         chrome.screenshot(into / "compare.webp")
         chrome.screen(1440, 900)
-        game, (_, caught, _) = CAUGHT
+        game, caught = CAUGHT
         chrome.open(Path("report", "games", f"{game}.html"), f"#turn-{caught}")
         chrome.screenshot(into / "viewer.webp")
         chrome.screen(1440, 740)
@@ -72,17 +82,20 @@ def pictures(into: Path) -> None:
 
 
 def moving_picture(file: Path) -> None:
-    """Draw a caught bluff of the report's run as an animated picture."""
-    (game, turns), frames = CAUGHT, list[Image.Image]()
+    """Draw a doubt of the report's run as an animated picture, state by state."""
+    (game, caught), frames = CAUGHT, list[Image.Image]()
     with start_browser() as chrome:
         chrome.screen(900, 570)
-        for turn in turns:
-            chrome.open(Path("report", "games", f"{game}.html"), f"#turn-{turn}")
-            chrome.run(ONLY_THE_TABLE)
-            chrome.drawn()
-            chrome.screenshot(shot := Path(f"{turn}.png"))
+        chrome.open(Path("report", "games", f"{game}.html"), f"#turn-{caught - 1}")
+        chrome.run(ONLY_THE_TABLE)
+        chrome.run("document.querySelector('#speed').append(new Option('slow', '20000', true, true))")
+        chrome.run("document.querySelector('#play').click()")
+        for condition, _ in STATES:
+            chrome.until(condition)
+            chrome.screenshot(shot := Path("shot.png"))
             frames.append(Image.open(shot).convert("RGB"))
-    frames[0].save(file, save_all=True, append_images=frames[1:], duration=[6000, 5000, 3000], loop=0, quality=80)
+    times = [time for _, time in STATES]
+    frames[0].save(file, save_all=True, append_images=frames[1:], duration=times, loop=0, quality=80)
 
 
 if __name__ == "__main__":

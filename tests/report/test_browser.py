@@ -184,6 +184,27 @@ def test_viewer_jumps_to_the_next_bluff_and_plays(bots_run: Path, chrome: Chrome
     assert chrome.text("#play") == "▶ Play"
 
 
+def test_doubt_is_played_before_its_turn_is_drawn_and_a_click_skips_it(bots_run: Path, chrome: Chrome) -> None:
+    page = bots_run / "report" / "games" / "0.html"
+    (game,) = Page(page).json
+    doubt = next(turn for turn, one in enumerate(game["turns"], 1) if "scene" in one)
+    scene = game["turns"][doubt - 1]["scene"]
+    chrome.screen(1440)
+    chrome.open(page, f"#turn-{doubt - 1}")
+    frozen = "[...document.querySelectorAll('#said, #turn, .held')].map(one => one.textContent)"
+    before = chrome.run(frozen)
+    chrome.run("speed.append(new Option('for ever', 2 ** 20, true, true))")
+    chrome.run("document.querySelector('#play').click()")
+    chrome.until("document.querySelector('.table').dataset.scene === 'call'")
+    assert chrome.run(frozen) == before
+    assert chrome.run("document.querySelectorAll('.reveal .flip').length") == len(scene["cards"])
+    assert chrome.text(f"#seats li:nth-child({scene['caller'] + 1}) .bubble.call") == "Dubito!"
+    chrome.click(".reveal")
+    chrome.until(f"location.hash === '#turn-{doubt}'")
+    assert chrome.text("#said p") == game["story"][doubt - 1]
+    assert chrome.run("document.querySelectorAll('.reveal, .bubble.call').length") == 0
+
+
 def test_each_decision_has_a_link(stating_run: Path, chrome: Chrome) -> None:
     """The link opens the decision, which shows the model's answer and the truth next to its seat."""
     page, turn, place = game_with(stating_run)

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Iterator
 from copy import copy, deepcopy
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -62,6 +63,19 @@ def to_the_end(browser: Browser, view: Any) -> Any:
     while not view["over"]:
         view = browser.play(an_answer(view))
     return view
+
+
+def test_scene_of_an_accusation_shows_no_hidden_cards_and_who_takes_them(hall: WebServer) -> None:
+    browser = hall.browser()
+    to_the_end(browser, browser.sit(BOTS, game="bs", seed=9))
+    frames = browser.view()["frames"]
+    scenes = [(before, after) for before, after in pairwise(frames[:-1]) if after["scene"]]
+    assert {after["scene"]["stamp"] for _, after in scenes} == {"lie", "honest"}
+    for before, after in scenes:
+        scene, (pile,) = after["scene"], before["boards"]
+        assert (scene["call"], scene["cards"], scene["wrong"]) == ("BS!", [], [])
+        assert (scene["count"], scene["pile"]) == (pile["plays"][-1]["count"], pile["backs"])
+        assert after["backs"][scene["taker"]] - before["backs"][scene["taker"]] == scene["pile"]
 
 
 def test_game_continues_after_a_restart(home: Path) -> None:

@@ -88,7 +88,8 @@ window.dubitoBoard = (view) => {
     if (isKnown && lie !== null) {
       const kind = lie ? "bluff" : "honest";
       const word = lie ? game.lie : "honest";
-      item.append(make("span", `${isShown ? "stamp" : "truth"} ${kind}`, lie && !isShown ? `a ${word}` : word));
+      const isStamped = isShown && !isPlayed;
+      item.append(make("span", `${isStamped ? "stamp" : "truth"} ${kind}`, lie && !isStamped ? `a ${word}` : word));
     }
     return item;
   }
