@@ -88,7 +88,8 @@ def moving_picture(file: Path) -> None:
         chrome.screen(900, 570)
         chrome.open(Path("report", "games", f"{game}.html"), f"#turn-{caught - 1}")
         chrome.run(ONLY_THE_TABLE)
-        chrome.run("document.querySelector('#speed').append(new Option('slow', '20000', true, true))")
+        chrome.run("document.querySelector('#speed').append(new Option('slow', '12000', true, true))")
+        chrome.run("document.querySelector('#seats > li:nth-child(2)').click()")  # not the hand of the seat that lies
         chrome.run("document.querySelector('#play').click()")
         for condition, _ in STATES:
             chrome.until(condition)
