@@ -10,7 +10,7 @@ const MB = 1e6;
 
 const frame = $("page");
 let engine; // only one tab has it, since all tabs have the same games
-let waiting = null; // visits until the engine is there; null in other tabs
+const waiting = new Map(); // visits by port, until this tab has the engine or another one has answered
 
 // --- Loading ---
 
@@ -59,7 +59,7 @@ async function startEngine() {
   engine = new Worker("engine.js", { type: "module" });
   engine.addEventListener("error", (event) => fail(new Error(event.message || "Python could not start.")));
   engine.addEventListener("message", ({ data }) => fail(new Error(data)));
-  for (const [visit, port] of waiting) engine.postMessage(visit, [port]);
+  for (const [port, visit] of waiting) engine.postMessage(visit, [port]);
 }
 
 function report(step, share) {
@@ -83,8 +83,9 @@ function forward({ data, ports: [port] }) {
   showAddress();
   const name = /(?:^|; )dubito-name=([^;]*)/.exec(document.cookie)?.[1] ?? "";
   const visit = { ...data, person: decodeURIComponent(name) };
-  if (engine) engine.postMessage(visit, [port]);
-  else waiting?.push([visit, port]);
+  if (engine) return engine.postMessage(visit, [port]);
+  waiting.set(port, visit);
+  port.onmessage = () => waiting.delete(port);
 }
 
 // The address bar shows the page after `#/`. A link to these cards has them in its query, like a link to the lobby.
@@ -123,19 +124,9 @@ addEventListener("hashchange", open);
 
 async function start() {
   await control();
-  const lock = `${STORE} ${SCOPE.pathname}`;
-  const held = new Promise(() => {}); // until this tab is closed
-  const begin = () => {
-    waiting = [];
+  navigator.locks.request(`${STORE} ${SCOPE.pathname}`, () => {
     startEngine().catch(fail);
-    return held;
-  };
-  await new Promise((resolve) => {
-    navigator.locks.request(lock, { ifAvailable: true }, (granted) => {
-      resolve();
-      if (granted) return begin();
-      navigator.locks.request(lock, begin); // another tab has the engine until it is closed
-    });
+    return new Promise(() => {}); // until this tab is closed
   });
   open();
 }

@@ -42,13 +42,19 @@ async function visit(request) {
   return new Response(text, { status, headers });
 }
 
-// Asks all tabs. The one that has the engine replies.
+// Asks all tabs. The one that has the engine answers, and the others are told.
 async function ask(data) {
-  const tabs = await clients.matchAll({ type: "window", includeUncontrolled: true });
+  const all = await clients.matchAll({ type: "window", includeUncontrolled: true });
+  const tabs = all.filter(({ url }) => !new URL(url).pathname.startsWith(PAGES));
+  const ports = [];
   return new Promise((resolve) => {
-    for (const tab of tabs.filter(({ url }) => !new URL(url).pathname.startsWith(PAGES))) {
+    for (const tab of tabs) {
       const { port1, port2 } = new MessageChannel();
-      port1.onmessage = (event) => resolve(event.data);
+      ports.push(port1);
+      port1.onmessage = (event) => {
+        resolve(event.data);
+        for (const port of ports) port.postMessage("answered");
+      };
       tab.postMessage(data, [port2]);
     }
   });

@@ -3,7 +3,9 @@
 This needs the package index and the npm registry.
 """
 
+import html
 import json
+import re
 import subprocess
 import sys
 from base64 import b64decode
@@ -27,6 +29,16 @@ PAGE_DOCUMENT: Final = f"{PAGE}.document"
 RESTS: Final = (
     f"({PAGE_DOCUMENT}.querySelector('#own.asked') || {PAGE_DOCUMENT}.querySelector('#end')?.hidden === false)"
 )
+STARTED: Final = """
+new Promise((done) => {
+  const check = () => {
+    const fault = document.querySelector('#fault').textContent;
+    if (fault || !document.querySelector('#page').hidden) done(fault);
+  };
+  new MutationObserver(check).observe(document.body, { attributes: true, childList: true, subtree: true });
+  check();
+})
+"""
 LOBBY: Final = f"{PAGE}.location.pathname.endsWith('/app/') && {PAGE_DOCUMENT}.querySelector('#scene .seat')"
 DEAL: Final = f"""
 (() => {{
@@ -55,7 +67,14 @@ A_MOVE: Final = f"""
   else {{ find('#hand button').click(); find('#put').click(); }}
 }})()
 """
-SHARED: Final = f"{PAGE}.fetch({PAGE_DOCUMENT}.querySelector('#share').href).then((response) => response.text())"
+SHARE: Final = f"""
+new Promise((done) => {{
+  HTMLAnchorElement.prototype.click = async function () {{
+    done([this.download, await (await fetch(this.href)).text()]);
+  }};
+  {PAGE_DOCUMENT}.querySelector('#share').dispatchEvent(new MouseEvent('click', {{ bubbles: true, cancelable: true }}));
+}})
+"""
 
 
 class Files(SimpleHTTPRequestHandler):
@@ -100,10 +119,8 @@ def serve_files(root: Path) -> Iterator[str]:
 def open_page(chrome: Chrome, address: str, shown: str) -> None:
     chrome.open("about:blank")
     chrome.open(address)
-    for _ in range(10):  # Python starts
-        if chrome.run("document.querySelector('#page').hidden"):
-            chrome.run("new Promise((done) => setTimeout(done, 1000))")
-    chrome.until(f"!document.querySelector('#page').hidden && {shown}")
+    assert chrome.run(STARTED) == ""
+    chrome.until(shown)
 
 
 def record_of_page(page: str) -> Any:
@@ -123,9 +140,8 @@ def test_whole_game_in_the_page_is_the_same_as_here_and_works_offline(site: Path
             while chrome.run(f"{PAGE_DOCUMENT}.querySelector('#end').hidden"):
                 chrome.run(A_MOVE)
                 chrome.until(RESTS)
-            moves, shared = chrome.run("moves"), chrome.run(SHARED)
-            bots = chrome.run(f"{PAGE_DOCUMENT}.querySelectorAll('#seats .name').length")
-            assert chrome.run("location.hash") == "#/table"
+            moves, (name, shared) = chrome.run("moves"), chrome.run(SHARE)
+            assert (name, chrome.run("location.hash")) == ("game.html", "#/table")
             assert chrome.errors == []
         record = record_of_page(shared)
         here = InPage(tmp_path, "https://me.example/play/")
@@ -136,9 +152,13 @@ def test_whole_game_in_the_page_is_the_same_as_here_and_works_offline(site: Path
             assert said["status"] == 200
         (kept,) = tmp_path.glob("*.json")
         assert json.loads(kept.read_text()) == record
-        assert bots == len(record["players"]) - 1
         # The server is gone.
-        name = json.loads(said["text"])["record"]
-        assert name
-        open_page(chrome, f"{address}#/games", f"{PAGE_DOCUMENT}.querySelector('.saved li a')")
-        open_page(chrome, f"{address}#/", LOBBY)
+        (invitation,) = re.findall(rf'href="({re.escape(address)}[?][^"]+)"', shared)
+        invited = f"{PAGE_DOCUMENT}.querySelector('#invited')?.hidden === false"
+        open_page(chrome, html.unescape(invitation), invited)
+        assert (
+            chrome.run(f"{PAGE_DOCUMENT}.querySelector('#against').textContent")
+            == f"You play against {', '.join(setup['bots'])}."
+        )
+        chrome.run(f"{PAGE}.location.assign({PAGE_DOCUMENT}.querySelector('nav a[href=games]').href)")
+        chrome.until(f"{PAGE_DOCUMENT}.querySelector('.saved li a')")
