@@ -33,6 +33,7 @@ def read_sections(index: str) -> dict[str, list[str]]:
 def with_contents(app: Sphinx, page: str, source: list[str]) -> None:
     """Add hidden tables of contents, which only Sphinx needs, to the two pages that list others."""
     if page == root_doc:
+        source[0] = source[0].replace("[Play](docs/playing.md)", '<a href="play/">Play</a>', 1)  # built by scripts/site
         sections = read_sections((Path(app.srcdir) / "docs" / "index.md").read_text())
         sections["Start"].insert(0, "docs/index")
         sections["Examples"] = ["examples/leaderboard/README"]

@@ -20,7 +20,7 @@ from dubito.show.person import MAX_NAME
 from dubito.web.guard import build_site, read_body
 from dubito.web.site import PlaySite, Route, refuse
 from dubito.web.tables import BROKEN, LIFE, Tables
-from dubito.web.visit import Answer, Visit
+from dubito.web.visit import PageAnswer, Visit
 
 
 def make_app(tables: Tables, host: str, allowed: Sequence[str] = ()) -> Starlette:
@@ -60,7 +60,7 @@ class _Server:
         )
         return self._respond(await run_in_threadpool(self.site.answer, route, visit))
 
-    def _respond(self, answer: Answer) -> Response:
+    def _respond(self, answer: PageAnswer) -> Response:
         response = Response(answer.text, answer.status, answer.headers, answer.kind)
         if answer.secret is not None:
             response.set_cookie(self.cookie, answer.secret, max_age=LIFE, httponly=True, samesite="strict")

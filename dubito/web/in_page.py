@@ -18,7 +18,7 @@ from dubito.show.opponents import bots_of_game, bots_of_other_games
 from dubito.show.person import MAX_NAME
 from dubito.web.site import PlaySite, refuse
 from dubito.web.tables import Tables
-from dubito.web.visit import VIEWER, Answer, Visit
+from dubito.web.visit import VIEWER, PageAnswer, Visit
 
 _BROKEN: Final = "an internal error occurred; see the browser's console"
 _NOT_FOUND: Final = "Not Found"
@@ -35,7 +35,7 @@ class InPage:
         self._secret_file = folder / "running" / "secret"
 
     def visit(self, method: str, address: str, body: str = "", person: str = "") -> str:
-        """Answer a visit to an address of the site, such as `/games?x=1`, as JSON for the worker's script."""
+        """PageAnswer a visit to an address of the site, such as `/games?x=1`, as JSON for the worker's script."""
         parts = urlsplit(address)
         try:
             answer = self._answer(method, parts.path, dict(parse_qsl(parts.query)), body.encode(), person)
@@ -48,7 +48,7 @@ class InPage:
         headers = {**answer.headers, "Content-Type": f"{kind}; charset=utf-8"}
         return json.dumps({"status": answer.status, "headers": headers, "text": answer.text})
 
-    def _answer(self, method: str, path: str, query: Mapping[str, str], body: bytes, person: str) -> Answer:
+    def _answer(self, method: str, path: str, query: Mapping[str, str], body: bytes, person: str) -> PageAnswer:
         for route in self._site.routes:
             found = re.fullmatch(route.path.replace("{name}", "([^/]+)"), path)
             if found is not None and route.method == method:
@@ -61,4 +61,4 @@ class InPage:
         _, folder, *rest = path.split("/")
         if len(rest) != 1 or folder not in _STATIC or not (file := _STATIC[folder] / rest[0]).is_file():
             return refuse(path, 404, _NOT_FOUND)
-        return Answer(file.read_text(encoding="utf-8"), headers={"Content-Type": f"{guess_type(file.name)[0]}"})
+        return PageAnswer(file.read_text(encoding="utf-8"), headers={"Content-Type": f"{guess_type(file.name)[0]}"})

@@ -20,7 +20,7 @@ from dubito.show.opponents import Opponent, as_sentence
 from dubito.show.person import SEEDS
 from dubito.web.saved import Summaries, Summary, deal_time, saved_files
 from dubito.web.tables import Move, NewTable, Tables
-from dubito.web.visit import VIEWER, Answer, Refusal, Visit
+from dubito.web.visit import VIEWER, PageAnswer, Refused, Visit
 
 PAGES: Final = (("./", "Play"), ("games", "Saved games"), ("rules", "Rules"))
 _SITE: Final = Site("", PAGES, f"{VIEWER}/", "../static/icon.svg", served=True)
@@ -46,7 +46,7 @@ def page(folder: Path, name: str) -> str:
 def _saved(folder: Path, name: str) -> Path:
     path = saved_files(folder).get(name)
     if path is None:
-        raise Refusal(404, "Game not found.")
+        raise Refused(404, "Game not found.")
     return path
 
 
@@ -68,7 +68,7 @@ class Route:
 
     method: str
     path: str
-    handle: Callable[[Visit], Answer]
+    handle: Callable[[Visit], PageAnswer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +106,15 @@ class PlaySite:
             Route("POST", "/api/rematch", self.rematch),
         ]
 
-    def answer(self, route: Route, visit: Visit) -> Answer:
+    def answer(self, route: Route, visit: Visit) -> PageAnswer:
         try:
             return route.handle(visit)
-        except Refusal as refusal:
+        except Refused as refusal:
             return refuse(visit.path, refusal.status, refusal.sentence, refusal.headers)
         except DubitoError as error:
             return refuse(visit.path, 400, str(error))
 
-    def lobby(self, visit: Visit) -> Answer:
+    def lobby(self, visit: Visit) -> PageAnswer:
         game, unfinished = self._game(visit), self.tables.unfinished(visit.secret)
         words, choices, (least, most) = game.words, self.tables.choices(game.name), self._sizes(game)
         bots = [choice.name for choice in choices if not choice.asks]
@@ -153,10 +153,10 @@ class PlaySite:
         bots = {level: [names[place % len(names)] for place in range(others)] for level, names in levels}
         return _Tile(game.name, words.TITLE, words.SLOGAN or words.TITLE, words.LEAD, bots, choose_picture(words))
 
-    def table(self, visit: Visit) -> Answer:
+    def table(self, visit: Visit) -> PageAnswer:
         return _page("table", person=visit.person)
 
-    def rules(self, visit: Visit) -> Answer:
+    def rules(self, visit: Visit) -> PageAnswer:
         game = self._game(visit)
         (least, most), options = self._sizes(game), self.tables.options(game)
         players = _number(visit, "players", min(max(4, least), most))
@@ -179,39 +179,39 @@ class PlaySite:
     def _game(self, visit: Visit) -> Game:
         return self.tables.game(visit.query.get("game", self.tables.games[0].name))
 
-    def games(self, visit: Visit) -> Answer:
+    def games(self, visit: Visit) -> PageAnswer:
         return _page(
             "games", games=saved_games(self.tables.summaries), zone=datetime.now().astimezone().tzname() or "local time"
         )
 
-    def game(self, visit: Visit) -> Answer:
-        return Answer(page(self.tables.folder, visit.name))
+    def game(self, visit: Visit) -> PageAnswer:
+        return PageAnswer(page(self.tables.folder, visit.name))
 
-    def share(self, visit: Visit) -> Answer:
+    def share(self, visit: Visit) -> PageAnswer:
         text = shared_page(shared_file(_saved(self.tables.folder, visit.name), visit.person, self.play_url))
-        return Answer(text, headers={"Content-Disposition": 'attachment; filename="game.html"'})
+        return PageAnswer(text, headers={"Content-Disposition": 'attachment; filename="game.html"'})
 
-    def view(self, visit: Visit) -> Answer:
+    def view(self, visit: Visit) -> PageAnswer:
         since = _number(visit, "since", 0)
-        return Answer(self.tables.view(visit.secret, max(0, since)))
+        return PageAnswer(self.tables.view(visit.secret, max(0, since)))
 
-    def open(self, visit: Visit) -> Answer:
+    def open(self, visit: Visit) -> PageAnswer:
         asked = _checked_body(_NEW_TABLE, visit.body)
         secret, view = self.tables.open(asked, visit.secret)
-        return Answer(view, 201, secret=secret)
+        return PageAnswer(view, 201, secret=secret)
 
-    def rematch(self, visit: Visit) -> Answer:
+    def rematch(self, visit: Visit) -> PageAnswer:
         _checked_body(_EMPTY_BODY, visit.body)
         secret, view = self.tables.rematch(visit.secret)
-        return Answer(view, 201, secret=secret)
+        return PageAnswer(view, 201, secret=secret)
 
-    def move(self, visit: Visit) -> Answer:
+    def move(self, visit: Visit) -> PageAnswer:
         move = _checked_body(_MOVE, visit.body)
-        return Answer(self.tables.move(visit.secret, move))
+        return PageAnswer(self.tables.move(visit.secret, move))
 
-    def again(self, visit: Visit) -> Answer:
+    def again(self, visit: Visit) -> PageAnswer:
         _checked_body(_EMPTY_BODY, visit.body)
-        return Answer(self.tables.again(visit.secret))
+        return PageAnswer(self.tables.again(visit.secret))
 
 
 _ENVIRONMENT: Final = Environment(
@@ -224,8 +224,8 @@ _ENVIRONMENT: Final = Environment(
 _ENVIRONMENT.globals |= {"pages": PAGES, "look": VIEWER, "root": ""}
 
 
-def _page(template: str, **values: Any) -> Answer:
-    return Answer(_ENVIRONMENT.get_template(f"{template}.html").render(values))
+def _page(template: str, **values: Any) -> PageAnswer:
+    return PageAnswer(_ENVIRONMENT.get_template(f"{template}.html").render(values))
 
 
 def _groups(choices: Sequence[Opponent]) -> list[tuple[str, list[Opponent]]]:
@@ -240,11 +240,11 @@ def _groups(choices: Sequence[Opponent]) -> list[tuple[str, list[Opponent]]]:
     return [(title, group) for title, group in titled if group]
 
 
-def refuse(path: str, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> Answer:
+def refuse(path: str, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> PageAnswer:
     """Report an error in one sentence, as JSON for scripts and as a page for people."""
     sentence = as_sentence(sentence)
     if path.startswith("/api/"):
-        return Answer({"error": sentence}, status, headers or {})
+        return PageAnswer({"error": sentence}, status, headers or {})
     page = _page("refused", sentence=sentence, root="../" * (path.count("/") - 1))
     return replace(page, status=status, headers=headers or {})
 

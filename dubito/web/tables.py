@@ -34,7 +34,7 @@ from dubito.show.person import SEEDS, Setup, Sitting, seat_person, set_up
 from dubito.show.session import Moment
 from dubito.show.story import winners_of_ending
 from dubito.web.saved import TIME_FORMAT, Summaries
-from dubito.web.visit import Refusal
+from dubito.web.visit import Refused
 
 _MAX_BUTTONS: Final = 24  # questions with more numbers than this have a text field instead of buttons
 
@@ -294,22 +294,22 @@ class LiveTable:
 def resume_table(kept: TableFile, opponents: Callable[[str], Opponents]) -> LiveTable:
     """Replay a file's game.
 
-    Raises Refusal if this fails, for example because the game is missing or a bot now plays differently.
+    Raises Refused if this fails, for example because the game is missing or a bot now plays differently.
     """
     try:
         live = LiveTable(kept, opponents(kept.setup.game))
         live.sitting.replay(kept.outputs, live.step)
     except DubitoError as error:
-        raise Refusal(410, as_sentence(f"this game cannot continue: {error}")) from None
+        raise Refused(410, as_sentence(f"this game cannot continue: {error}")) from None
     return live
 
 
 def parse_table(text: str) -> TableFile:
-    """Parse a table's file. Raises Refusal if it is damaged."""
+    """Parse a table's file. Raises Refused if it is damaged."""
     try:
         return _TABLE_FORMAT.validate_json(text)
     except (ValidationError, UsageError):
-        raise Refusal(410, "The file of this game is damaged. Start a new game.") from None
+        raise Refused(410, "The file of this game is damaged. Start a new game.") from None
 
 
 LIFE: Final = 7 * 24 * 3600  # seconds until a table expires after its last move
@@ -450,7 +450,7 @@ class Tables:
             mine = self._path(old or "")
             if len(taken - {mine}) >= self._most:
                 sentence = f"All {self._most} tables are in use. Finish a game, or try again later."
-                raise Refusal(503, sentence, {"Retry-After": str(_RETRY_SECONDS)})
+                raise Refused(503, sentence, {"Retry-After": str(_RETRY_SECONDS)})
             secret = secrets.token_urlsafe(24)
             self._number = max(self._number + 1, int(now * 1000))
             live = LiveTable(TableFile(setup, now, now, number=self._number, chosen=asked.seat is not None), opponents)
@@ -468,7 +468,7 @@ class Tables:
         with self._lock:
             kept = self._read_table(secret)[2]
         if kept.record is None:
-            raise Refusal(409, "Your game is not over yet.")
+            raise Refused(409, "Your game is not over yet.")
         setup = kept.setup
         return self.open(NewTable(setup.bots, setup.game, setup.rules, setup.seat if kept.chosen else None), secret)
 
@@ -490,7 +490,7 @@ class Tables:
 
     def unfinished(self, secret: str | None) -> Setup | None:
         """Return the setup of the person's game if the game is not over."""
-        with self._lock, suppress(Refusal, UsageError):
+        with self._lock, suppress(Refused, UsageError):
             kept = self._read_table(secret)[2]
             self._load_opponents(kept.setup.game)
             return kept.setup if kept.record is None else None
@@ -504,19 +504,19 @@ class Tables:
         with self._lock:
             path, live = self._find(secret)
             if move.table not in (None, live.kept.number):
-                raise Refusal(409, "This move is for a game that you left.")
+                raise Refused(409, "This move is for a game that you left.")
             if live.sitting.state.over:
-                raise Refusal(409, "The game is over.")
+                raise Refused(409, "The game is over.")
             seen = len(live.frames) - 1
             if move.turn != seen:
-                raise Refusal(409, f"This move is for turn {move.turn}, but {seen} turns have been played.")
+                raise Refused(409, f"This move is for turn {move.turn}, but {seen} turns have been played.")
             if not (live.rests.is_set() and live.sitting.is_asked):
-                raise Refusal(409, "It is not your turn.")
+                raise Refused(409, "It is not your turn.")
             sitting = live.sitting
             output = sitting.words.parse_answer(move.answer, sitting.state, sitting.me)
             reason = sitting.why_illegal(output)
             if reason is not None:
-                raise Refusal(400, as_sentence(reason))
+                raise Refused(400, as_sentence(reason))
             del self._live[path]  # removed from memory until the file matches it again
             live.step(output)
             live.kept = replace(live.kept, touched=self._clock(), returned=True)
@@ -529,7 +529,7 @@ class Tables:
         with self._lock:
             path, live = self._find(secret)
             if not live.rests.is_set() or live.trouble is None:
-                raise Refusal(409, "This game is not paused.")
+                raise Refused(409, "This game is not paused.")
             game = live.kept.setup.game
             self._forget(path)  # The bots stopped within a turn. A replay of the file starts before it.
             self._opponents[game].try_again()
@@ -555,13 +555,13 @@ class Tables:
         try:
             text = path.read_text(encoding="utf-8")
         except FileNotFoundError:
-            raise Refusal(404, "You have no game here. Start one first.") from None
+            raise Refused(404, "You have no game here. Start one first.") from None
         except (OSError, UnicodeDecodeError):
             text = ""  # handled as damaged below
         kept = parse_table(text)
         if kept.expires < self._clock():
             self._drop(path)
-            raise Refusal(404, "Your game expired. Start a new one.")
+            raise Refused(404, "Your game expired. Start a new one.")
         return path, text, kept
 
     def _find(self, secret: str | None) -> tuple[Path, LiveTable]:
@@ -596,7 +596,7 @@ class Tables:
                 if not live.abandoned and live.trouble is None:
                     try:
                         self._write_table(path, live)
-                    except Refusal as error:
+                    except Refused as error:
                         live.trouble = error.sentence
                 live.rests.set()
 
@@ -613,14 +613,14 @@ class Tables:
             write_whole(path, text)
         except RunStopped as error:
             reason = as_sentence(f"your move was not played because the game cannot be saved: {error}")
-            raise Refusal(507, reason) from None
+            raise Refused(507, reason) from None
         self._live[path] = text, live
 
     def _sweep(self, now: float) -> set[Path]:
         """Delete expired tables and return the rest. Unreadable files are left alone."""
         taken = set()
         for path in self._running.glob("*.json"):
-            with suppress(OSError, UnicodeDecodeError, Refusal):
+            with suppress(OSError, UnicodeDecodeError, Refused):
                 if parse_table(path.read_text(encoding="utf-8")).expires < now:
                     self._drop(path)
                 else:

@@ -22,7 +22,7 @@ class Visit:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PageAnswer:
     content: str | dict[str, Any]  # a page, or an object for a page's script
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Answer:
         return json.dumps(escape_values(self.content), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-class Refusal(Exception):
+class Refused(Exception):
     """Raised when a visit is refused, with an HTTP status and a sentence."""
 
     def __init__(self, status: int, sentence: str, headers: Mapping[str, str] = _NO_HEADERS) -> None:

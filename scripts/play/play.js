@@ -118,7 +118,7 @@ frame.addEventListener("load", () => {
   frame.contentDocument.addEventListener("click", save);
   $("loading").hidden = true;
   frame.hidden = false;
-  frame.focus();
+  if (!frame.contentDocument.querySelector("[autofocus]")) frame.focus(); // for its keys
 });
 addEventListener("hashchange", open);
 
