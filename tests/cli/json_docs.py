@@ -10,6 +10,7 @@ from dubito.game import PlayerKind
 from dubito.plugins.deception.documents import DeceptionObject
 from dubito.plugins.leaderboard.documents import RatingObject
 from dubito.plugins.openspiel.policy.contenders import CorrectedResult
+from dubito.plugins.openspiel.policy.documents import PolicyObject
 from dubito.report.documents import Document
 from tests.cli.kit import REPO
 
@@ -29,7 +30,7 @@ dubito status runs --json | jq -r '.runs[] | select(.state == "stopped") | .fold
 python -m dubito.report.documents > output.schema.json    # all of this as a JSON Schema
 ```
 """
-_OF_PLUGINS: Final[list[type[Document]]] = [RatingObject, DeceptionObject]
+_OF_PLUGINS: Final[list[type[Document]]] = [RatingObject, DeceptionObject, PolicyObject]
 _COMMANDS: Final = (
     "run",
     "merge",
@@ -44,6 +45,7 @@ _COMMANDS: Final = (
     "prompts test",
     "rate",
     "deception",
+    "policy",
 )
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from dubito.cli.options import games_path_option, open_run_folder
-from dubito.cli.output import GamesProgress, print_document, say, show
+from dubito.cli.options import games_path_option, json_option, open_run_folder
+from dubito.cli.output import GamesProgress, note, print_document, say, show
 from dubito.experiment.stored import open_recorded_run
 from dubito.plugins.deception.documents import build_document
 from dubito.plugins.deception.pages import SheetPage
@@ -18,7 +18,7 @@ from dubito.report.site import write_pages
 @click.command()
 @click.argument("run", required=False, type=click.Path(path_type=Path))
 @click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="Write a page with CSV files there.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
 @games_path_option
 def deception(run: Path | None, output: Path | None, as_json: bool, quiet: bool) -> None:
@@ -36,4 +36,5 @@ def deception(run: Path | None, output: Path | None, as_json: bool, quiet: bool)
             show(*page.tables(), kinds=stored.kinds)
         if output is not None:
             written = page.page().with_kinds(stored.kinds)
-            say(f"page: {write_pages(output, Site('', pages=[(written.path, written.title)]), [written])}")
+            index = write_pages(output, Site("", pages=[(written.path, written.title)]), [written])
+            (note if as_json else say)(f"page: {index}")

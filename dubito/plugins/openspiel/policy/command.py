@@ -17,8 +17,8 @@ from dubito.cli.call_options import (
     settings_of_model,
     suggest_resume,
 )
-from dubito.cli.options import GAME, GameCommand, parse_rules
-from dubito.cli.output import note, say, show
+from dubito.cli.options import GAME, GameCommand, json_option, parse_rules
+from dubito.cli.output import note, print_document, say, show
 from dubito.errors import UsageError, one_line
 from dubito.experiment.call_options import CallOptions
 from dubito.experiment.experiment import PlayerSpec, describe_fake_models, kind_of_player
@@ -30,6 +30,7 @@ from dubito.game.table import Entrant
 from dubito.llm.cache import SOLVED
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.model_settings import ModelSettings
+from dubito.plugins.openspiel.policy.documents import build_document
 from dubito.plugins.openspiel.policy.report import (
     Findings,
     build_policy_site,
@@ -39,7 +40,7 @@ from dubito.plugins.openspiel.policy.report import (
     pages,
     value_table,
 )
-from dubito.plugins.openspiel.policy.small import SmallGame, small_game
+from dubito.plugins.openspiel.policy.small import SmallGame, small_game, states_chances
 from dubito.plugins.openspiel.policy.solver import ITERATIONS, solution_in
 from dubito.plugins.openspiel.policy.stated_policy import StatedPolicy, read_bot_policy, read_model_policy
 from dubito.plugins.openspiel.policy.tree import InfoState, Tree
@@ -51,6 +52,7 @@ from dubito.workshop.trial import TrialOptions
 
 _POLICY = "policy"  # the prompt that asks for probabilities
 _ACT = "plain"  # the prompt that asks for one action
+BOT_DRAWS = 100  # actions of a bot in each state, unless it states its strategy
 _MAX_SHOWN = 12  # states per player shown in the terminal with --tables
 
 
@@ -67,6 +69,7 @@ _MAX_SHOWN = 12  # states per player shown in the terminal with --tables
     help="Iterations of CFR+ for the solution.",
 )
 @click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="[default: runs/policy-DIGEST]")
+@json_option
 @click.option("--tables", is_flag=True, help="Print all tables, not only the summary.")
 @asking_options
 def policy(
@@ -76,6 +79,7 @@ def policy(
     seed: int,
     iterations: int,
     output: Path | None,
+    as_json: bool,
     tables: bool,
     quiet: bool,
     rules: dict[str, object],
@@ -86,7 +90,8 @@ def policy(
     A PLAYER is a hand-written bot, or a model such as openai:MODEL@PROMPT or house:MODEL. A model is asked in every
     situation for the probability of each action or, with --draws, for actions. Repeating the command costs nothing.
     """
-    calls, small = limited_call_options(flags), small_game(game, parse_rules(rules, game))
+    calls, checked = limited_call_options(flags), parse_rules(rules, game)
+    small = small_game(game, checked, cards=any(_plays_cards(name, game) for name in players))
     if len({*players}) < len(players):
         raise UsageError("a player is listed twice; list each player once")
     tree = Tree(small.engine)
@@ -96,6 +101,8 @@ def policy(
     _begin(folder, {**identity, "players": [{"name": one.name, "digest": _digest(one.identity)} for one in to_ask]})
     if not quiet:
         note(f"{small.name}: {len(tree.states):,} information states")
+        for one in to_ask:
+            note(f"{one_line(one.name)}: {one.count_questions(tree.states, draws):,} questions")
     with suggest_resume(folder):
         statements = [
             one.state(tree.states, draws, seed, folder / f"{n}", calls, quiet) for n, one in enumerate(to_ask)
@@ -103,8 +110,13 @@ def policy(
         solution = solution_in(calls.cache / SOLVED, small.engine, iterations=iterations)
     if solution.note:
         note(solution.note)
-    _print(findings := Findings(small, tree, statements, solution, {one.name: one.kind for one in to_ask}), tables)
-    _write_report(findings, to_ask, folder)
+    findings = Findings(small, tree, statements, solution, {one.name: one.kind for one in to_ask})
+    index = _write_report(findings, to_ask, folder)
+    if as_json:
+        print_document(build_document(findings, folder))
+        return
+    _print(findings, tables)
+    say(f"report: {index}")
     if not tables:
         say("to print all tables: add --tables")
 
@@ -124,6 +136,12 @@ class _Player:
         self.name, self._game = name, game
         self._entrant, self._prompt, self._settings, self._digest = entrant, prompt, settings, digest
 
+    def count_questions(self, states: Sequence[InfoState], draws: int | None) -> int:
+        """Return how often the player is asked. A bot that states its strategy is asked once in each state."""
+        if self._entrant is not None:
+            return len(states) * (1 if states_chances(self._entrant.bot) else draws or BOT_DRAWS)
+        return len(states) * (self._game.prompt_game(states, draws)[1] or 1)
+
     @property
     def kind(self) -> PlayerKind:
         asks = {} if self._settings is None else self._settings.model_dump()
@@ -141,7 +159,7 @@ class _Player:
         """Return the player's answers for every state."""
         if self._prompt is None or self._settings is None:
             assert self._entrant is not None
-            return read_bot_policy(self._entrant, self._game, states, draws or 100, seed)
+            return read_bot_policy(self._entrant, self._game, states, draws or BOT_DRAWS, seed)
         draws = self._game.prompt_game(states, draws)[1]
         with question_progress(len(states) * (draws or 1), quiet) as progress:
             means = TrialOptions(calls, model_progress(quiet), progress)
@@ -152,6 +170,14 @@ class _Player:
             return None
         texts = self._prompt.render(self._game.position(self._prompt.game, state))
         return "\n\n".join(filter(None, (texts.system, *texts.history, texts.user)))
+
+
+def _plays_cards(name: str, game: Game) -> bool:
+    """Return whether this is a bot that plays cards of its choice, instead of answering each question separately."""
+    provider, colon, _ = name.partition(":")
+    if (colon and provider in providers()) or not game.has_walk:
+        return False
+    return not game.answers_nodes(find_bots(Path.cwd(), game.name).find(name).cls)
 
 
 def read_strategy(
@@ -201,10 +227,10 @@ def _default_folder(how: str, players: Sequence[_Player]) -> Path:
     return Path("runs") / f"policy-{_digest(identity)[:8]}"
 
 
-def _write_report(findings: Findings, players: Sequence["_Player"], folder: Path) -> None:
+def _write_report(findings: Findings, players: Sequence["_Player"], folder: Path) -> Path:
     by_name = {one.name: one for one in players}
     written = pages(findings, lambda one, state: by_name[one.name].prompted(state))
-    say(f"report: {write_pages(folder / 'report', build_policy_site(findings, folder.name), written)}")
+    return write_pages(folder / "report", build_policy_site(findings, folder.name), written)
 
 
 def _print(findings: Findings, tables: bool) -> None:

@@ -97,14 +97,16 @@ class SmallGame(Protocol):
     def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int) -> Player:
         """Return a bot with separate streams that has observed what its seat has observed."""
 
-    def act(self, player: Player, state: InfoState) -> int:
-        """Return the bot's action. Raises IllegalOutput."""
+    def act(self, player: Player, state: InfoState) -> int | None:
+        """Return the bot's action, or None if its turn began in another way. Raises IllegalOutput."""
 
 
-def small_game(game: Game, rules: "BaseModel") -> SmallGame:
-    """Return the small game. Raises UsageError if policies of this game cannot be measured."""
+def small_game(game: Game, rules: "BaseModel", cards: bool = False) -> SmallGame:
+    """Return the small game, with `cards` the one whose actions are cards. Raises UsageError if there is none."""
     if isinstance(game, OpenSpielGame):
         return _OfOpenSpiel(game)
+    if cards and "cards" in load_courses(game):
+        return _OfCards(game, rules)
     if issubclass(next(iter(load_courses(game).values()), Course), QuestionCourse):
         return _OfOurs(game, rules)
     raise UsageError(f"policies of {game.name} cannot be measured; use openspiel:kuhn_poker, or a small duel of dubito")
@@ -172,9 +174,11 @@ class _OfOpenSpiel:
 class _CourseGame:
     """Adapts one of the harness's games to the interface that a tree expects from OpenSpiel's games."""
 
-    def __init__(self, game: Game, rules: "BaseModel") -> None:
+    def __init__(self, game: Game, rules: "BaseModel", kind: str | None = None) -> None:
         self._name, self._said, self._players = game.name, rules.model_dump(), game.seat_range(rules)[0]
-        self._class, self._rules = next(iter(load_courses(game).values())), game.rules_of_run(self._said)
+        courses = load_courses(game)
+        self._class = next(iter(courses.values())) if kind is None else courses[kind]
+        self._rules = game.rules_of_run(self._said)
         self._zero_sum = self.new_course().zero_sum
 
     def __str__(self) -> str:
@@ -293,3 +297,74 @@ class _OfOurs:
         if answer is not True and answer is not False:
             raise IllegalOutput(f"an answer must be True or False, not {type(answer).__name__}")
         return int(answer)
+
+
+class _OfCards:
+    """A game of the harness whose actions are cards. It can measure bots that play cards of their choice.
+
+    A bot is replayed through its seat's turns of a history: it observes what the seat has observed and is asked for
+    each earlier turn. Its answers there are dropped, since the history contains what was played.
+    """
+
+    def __init__(self, game: Game, rules: "BaseModel") -> None:
+        self.game, self.rules = game, rules
+        self.engine = _CourseGame(game, rules, "cards")
+        self.name = f"{self.engine}, with cards as actions"
+        self._turns_of = dict[str, list[Course]]()
+
+    def _turns(self, state: InfoState) -> list[Course]:
+        """Return the game at the start of each turn of the seat, the last of which leads to this state."""
+        if state.string not in self._turns_of:
+            course, turns = self.engine.new_course(), list[Course]()
+            for action in (*state.history, None):
+                if course.player == state.seat and not course.script:
+                    turns.append(deepcopy(course))
+                if action is not None:
+                    course.apply(action)
+            self._turns_of[state.string] = turns
+        return self._turns_of[state.string]
+
+    def names(self, state: InfoState) -> Mapping[int, str]:
+        course = self._turns(state)[-1]
+        return {action: course.words(state.seat, action) for action in state.actions}
+
+    def answers(self, state: InfoState) -> Mapping[object, int]:
+        return {name: action for action, name in self.names(state).items()}
+
+    def prompt_game(self, states: Sequence[InfoState], draws: int | None) -> tuple[Game, int | None]:
+        raise UsageError(
+            "models answer questions, but one of these bots plays cards of its choice",
+            hint="measure the models and that bot separately",
+        )
+
+    def position(self, game: Game, state: InfoState) -> Position:
+        raise NotImplementedError  # only models are asked at a position
+
+    def seat_view(self, state: InfoState) -> SeatView:
+        course = self._turns(state)[-1]
+        return SeatView(" ".join(map(str, course.hand(state.seat))), course.lines(state.seat))
+
+    def situation(self, state: InfoState) -> PolicyView:
+        return Situation(state.string, self.names(state))
+
+    def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int) -> Player:
+        *earlier, last = self._turns(state)
+        first, log = (*earlier, last)[0], last.log.of(state.seat)
+        look, streams = partial(first.engine.cards, state.seat), DealStreams(seed, draw).seat(state.seat)
+        player, seen = _make_player(first.rules, entrant, state.seat, draw, seed, look, log), 0
+        for course in (*earlier, last):
+            events = [event for event in course.log.of(state.seat) if not event.silent]
+            player.cards = course.engine.cards(state.seat, streams)
+            _with_observations(player, events[seen:])
+            seen = len(events)
+            if course is not last:
+                player.play(course.engine.view())
+        return player
+
+    def act(self, player: Player, state: InfoState) -> int | None:
+        course = self._turns(state)[-1]
+        output, given = player.play(course.engine.view()), list(state.history[len(course.history) :])
+        if why := course.why_illegal(output):
+            raise IllegalOutput(why)
+        actions = course.actions_of(output)
+        return actions[len(given)] if actions[: len(given)] == given else None

@@ -49,7 +49,10 @@ def read_bot_policy(
             rows[state.string] = situation.read_row()
         else:
             counts = Counter(situation.act(number * draws + draw) for draw in range(draws))
-            rows[state.string] = {action: counts[action] / draws for action in state.actions}
+            del counts[None]
+            # A state that the bot never reaches does not matter.
+            played = counts or Counter[int | None](state.actions)
+            rows[state.string] = {action: played[action] / played.total() for action in state.actions}
     return StatedPolicy(entrant.name, rows, draws=None if states_them else draws)
 
 
@@ -69,7 +72,7 @@ class _Situation:
             raise self._error("chances must give a probability for each legal action, and sum to 1")
         return row
 
-    def act(self, draw: int) -> int:
+    def act(self, draw: int) -> int | None:
         """Return the action in this draw."""
         try:
             with self._blame("play"):

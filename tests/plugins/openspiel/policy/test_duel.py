@@ -1,5 +1,6 @@
 """A solved duel of Dubito: exact losses of players, and a bot that cannot be exploited."""
 
+import json
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -8,12 +9,13 @@ import pytest
 
 from dubito.game.position_file import dump_position, load_position
 from dubito.games.dubito.knowledge import Knowledge
-from tests.cli.kit import Shell
+from tests.cli.kit import REPO, Shell
 from tests.plugins.openspiel.policy.test_command import nash_conv_of
 
 pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip install 'dubito[openspiel]'")
 
 from dubito.errors import UsageError  # noqa: E402
+from dubito.game.find import find_bots  # noqa: E402
 from dubito.game.table import Entrant  # noqa: E402
 from dubito.games.dubito.game import GAME  # noqa: E402
 from dubito.plugins.openspiel.bots.manual.solved import Solved  # noqa: E402
@@ -21,8 +23,8 @@ from dubito.plugins.openspiel.policy.regret import cfr_plus  # noqa: E402
 from dubito.plugins.openspiel.policy.small import small_game  # noqa: E402
 from dubito.plugins.openspiel.policy.solver import solve  # noqa: E402
 from dubito.plugins.openspiel.policy.stated_policy import read_bot_policy  # noqa: E402
-from dubito.plugins.openspiel.policy.tree import Tree  # noqa: E402
-from dubito.plugins.openspiel.policy.values import nash_conv  # noqa: E402
+from dubito.plugins.openspiel.policy.tree import Tree, seat_tables  # noqa: E402
+from dubito.plugins.openspiel.policy.values import expected_values, nash_conv  # noqa: E402
 from dubito.plugins.openspiel.spiel import SeatedBot  # noqa: E402
 from tests.plugins.openspiel.policy.kit import DICE, KUHN, load, tree_of  # noqa: E402
 
@@ -65,7 +67,6 @@ def test_a_duel_that_is_far_too_large_is_refused_before_it_is_written_out(monkey
     ("player", "more", "sentence"),
     [
         ("house:house-sharp@disguised", FLAGS, "prompt disguised describes the default rules of dubito"),
-        ("Sherlock", FLAGS, "Sherlock does not answer each question separately"),
         ("StefaBot", (), "dubito has more than 100 moves in a game"),
         ("Solved", ("--duel", "--ranks", "2", "--copies", "4"), "dubito has more than 2,000 information states"),
     ],
@@ -76,6 +77,68 @@ def test_impossible_question_is_reported_in_one_sentence(
     said = shell("policy", player, "--game", "dubito", *more, "--quiet")
     assert said.code == 2
     assert said.err.startswith(f"dubito: {sentence}")
+
+
+def test_bots_that_play_cards_are_replayed(shell: Shell) -> None:
+    """With cards as actions, too, a player who is never doubted loses 1. Other bots can be measured beside them."""
+    said = shell(
+        "policy", "Sherlock", "MrNoDoubt", "--game", "dubito", *FLAGS, "--iterations", "50", "--draws", "20", "--json"
+    )
+    assert said.code == 0, said.err
+    assert (
+        "with cards as actions: 61 information states\nSherlock: 1,220 questions\nMrNoDoubt: 1,220 questions"
+        in said.err
+    )
+    found = {one["name"]: one for one in json.loads(said.out)["players"]}
+    assert found["MrNoDoubt"]["nash_conv"] == 1
+    assert found["Sherlock"] == {
+        "name": "Sherlock",
+        "kind": "hand-written",
+        "nash_conv": 0,
+        "draws": 20,
+        "fallbacks": 0,
+    }
+
+
+def test_replayed_bots_score_as_their_strategies_predict(shell: Shell) -> None:
+    """Both the strategies' exact value and 400 games of the duel say how often AdaptyBoi beats RandomBoi."""
+    small_game_of_cards = small_game(GAME, GAME.rules(**{**RULES, "max_turns": 3}), cards=True)
+    tree, bots = Tree(small_game_of_cards.engine), find_bots(REPO, "dubito")
+    rows = {
+        name: read_bot_policy(Entrant(name, bots.find(name).cls), small_game_of_cards, tree.states, 200, 0).rows
+        for name in ("AdaptyBoi", "RandomBoi")
+    }
+    seated = [seat_tables(tree, seat, rows["AdaptyBoi"], rows["RandomBoi"]) for seat in (0, 1)]
+    values = [expected_values(tree, tables)[seat] for seat, tables in enumerate(seated)]
+    assert sum(values) / 2 == pytest.approx(_played_mean(shell), abs=0.1)
+
+
+def _played_mean(shell: Shell) -> float:
+    """Return AdaptyBoi's mean return of games against RandomBoi, from -1 to 1."""
+    flags = ("--duel", "--ranks", "2", "--copies", "2", "--jokers", "0", "--win-rule", "contested", "--max-turns", "3")
+    ran = shell(
+        "run",
+        "--contenders",
+        "AdaptyBoi",
+        "--bots",
+        "RandomBoi",
+        "--games",
+        "400",
+        *flags,
+        "--output",
+        "r",
+        "--json",
+        "--quiet",
+    )
+    assert ran.code == 0, ran.err
+    rates = {one["name"]: one["rates"]["score"]["value"] for one in json.loads(ran.out)["ranking"]}
+    return float(rates["AdaptyBoi"] - rates["RandomBoi"])
+
+
+def test_models_are_not_mixed_with_bots_that_play_cards(shell: Shell) -> None:
+    said = shell("policy", "Sherlock", "house:house-honest", "--game", "dubito", *FLAGS, "--quiet")
+    assert said.code == 2
+    assert said.err.startswith("dubito: models answer questions, but one of these bots plays cards of its choice")
 
 
 def test_solved_bot_cannot_be_beaten(shell: Shell) -> None:
