@@ -157,6 +157,7 @@ class SheetPage:
             Column("statements", "stated", "count", [stated.statements for _, stated in stating]),
             Column("nulls", "null", "count", [stated.nulls for _, stated in stating]),
             Column("impossible", "impossible", "count", [stated.impossible for _, stated in stating]),
+            *self._rates(["against"], [one.whole for one, _ in stating]),
             *_quality_columns([one.beliefs for one, _ in stating]),
         ]
         yield ResultTable("deception-beliefs", "How well stated probabilities match the truth", columns)

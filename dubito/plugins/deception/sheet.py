@@ -22,6 +22,7 @@ from dubito.stats.detection import (
 from dubito.stats.players import Calibration, cluster_sums
 from dubito.stats.rates import Rate, clustered_rate
 
+EVEN: Final = 0.5  # a stated probability that favours neither answer
 MIN_CASES: Final = 10  # minimum number of lies and of honest plays for figures that are not shares
 # The lowest value of each band of the parts that are numbers of cards.
 _BANDS: Final[Mapping[str, Sequence[int]]] = {"stake": (1, 4, 8, 16), "hand": (1, 4, 8, 13), "cards": (1, 2, 3, 4)}
@@ -53,6 +54,7 @@ RATES: Final[Mapping[str, RateSpec]] = {
     "precision": RateSpec("right {calls}, % of its {calls}", "hits", "calls"),
     "recall": RateSpec("{lies} it called, % of those it was asked about", "hits", "met"),
     "alarms": RateSpec("false {calls}, % of honest plays it was asked about", "alarms", "honest"),
+    "against": RateSpec("answers against its own stated probability, %", "against", "rated"),
 }
 
 
@@ -73,6 +75,8 @@ class Counts:
     honest: int = 0  # honest plays of others that it was asked about
     alarms: int = 0
     calls: int = 0
+    rated: int = 0  # answers with a stated probability
+    against: int = 0  # answers against it: a call below 50 %, or letting a play pass above
 
     def add_play(self, play: TrackedPlay) -> None:
         self.plays += 1
@@ -86,7 +90,9 @@ class Counts:
             self.asked += len(play.called)
             self.believed += len(play.called) - calls
 
-    def add_response(self, response: TrackedResponse) -> None:
+    def add_response(self, response: TrackedResponse, stated: float | None) -> None:
+        self.rated += stated is not None
+        self.against += stated is not None and stated != EVEN and response.called != (stated > EVEN)
         self.calls += response.called
         if response.is_lie:
             self.met += 1
@@ -206,9 +212,9 @@ class SheetCounter:
                 for part in _parts_of(play, play.cards):
                     counts[play.player, part].add_play(play)
             for one in game.responses:
-                for part in _parts_of(one):
-                    counts[one.player, part].add_response(one)
                 belief = (stated or {}).get((one.game, one.seat, one.move))
+                for part in _parts_of(one):
+                    counts[one.player, part].add_response(one, belief)
                 if belief is not None:
                     self._beliefs[one.player].append(Belief(deal, belief, one.is_lie))
         for (player, part), own in counts.items():

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 import dubito
+from dubito.experiment.lies import TrackedGame, TrackedResponse
 from dubito.plugins.deception import read_sheet
-from dubito.plugins.deception.sheet import PARTS
+from dubito.plugins.deception.sheet import PARTS, SheetCounter
 from dubito.report.site import write_report
 from tests.cli.kit import Shell
 from tests.report.kit import Page, stating
@@ -53,6 +54,18 @@ def _seat_counts(stored: Any) -> list[dict[str, int]]:
             for key, name in names.items():
                 rows[player][key] += counts[results.counts.index(name)]
     return rows
+
+
+def test_answers_against_the_own_belief_are_counted() -> None:
+    """A call at 0.2 and a lie that passes at 0.9 are; a call at 0.9 and answers at 0.5 or without a belief are not."""
+    stated = {(0, 0, 1): 0.2, (0, 0, 2): 0.9, (0, 0, 3): 0.9, (0, 0, 4): 0.5}
+    called = {1: True, 2: False, 3: True, 4: True, 5: True}
+    responses = [TrackedResponse(0, 0, move, 0, 0, False, calls, 4, 7, False) for move, calls in called.items()]
+    counter = SheetCounter(["one"])
+    counter.add_deal(0, [TrackedGame([], responses)], stated)
+    (part,) = [one.whole for one in counter.sheet().players]
+    assert (part.count("against"), part.count("rated"), part.rate("against").value) == (2, 4, 0.5)
+    assert part.detection.sensitivity.value is None, "there are fewer than ten cases"
 
 
 def test_page_json_and_csv_have_the_same_figures(run: Path, tmp_path: Path, shell: Shell) -> None:

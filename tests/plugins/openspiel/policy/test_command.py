@@ -314,7 +314,7 @@ def test_policies_are_listed_as_policies(shell: Shell) -> None:
     [
         (("UniformRandom", "--game", "openspiel:kuhn_poker", "--output", "/dev/null"), "choose another --output"),
         (("Nobody", "--game", "openspiel:kuhn_poker"), "no bot is named 'Nobody'"),
-        (("UniformRandom", "--game", "dubito"), "more than 100 moves in a game"),
+        (("RandomBoi", "--game", "dubito"), "more than 100 moves in a game"),
         (("UniformRandom", "--game", "openspiel:tic_tac_toe"), "perfect information"),
         (("UniformRandom", "--game", "openspiel:liars_dice"), "more than 2,000 information states"),
         (("UniformRandom", "--game", "openspiel:gin_rummy"), "has no information state strings in OpenSpiel"),
