@@ -1,4 +1,4 @@
-"""How well a player tells lies from the truth: d', the criterion, AUROC and calibration, with intervals.
+"""Measures of how well a player detects lies: d', the criterion, AUROC and calibration, with intervals.
 
 A hit is a lie that the player calls a lie, and a false alarm an honest play that it calls one. With z the quantile of
 the normal distribution, H the hit rate and F the false alarm rate, d' = z(H) - z(F), and the criterion is
@@ -7,7 +7,7 @@ log-linear correction, (hits + 0.5) / (lies + 1), so that z is finite (Hautus, 1
 
 Variances are clustered by deal: each deal contributes its influence on the estimate, to first order, and the variance
 is I / (I - 1) times the sum of the squared influences of I deals (for AUROC: Obuchowski, 1997). Intervals use Student's
-t with I - 1 degrees of freedom; that of AUROC is computed on the logit scale.
+t with I - 1 degrees of freedom; for AUROC, the interval is computed on the logit scale.
 
 The expected calibration error (ECE) is the mean distance between the stated probability and the share of lies in ten
 bins of equal width, weighted by the number of statements (Naeini, Cooper and Hauskrecht, 2015). It is never 0 for a
@@ -29,7 +29,7 @@ from dubito.stats.players import PROBABILITY_UNIT, cluster_sums, probability_bin
 from dubito.stats.rates import Z95, Rate, clustered_rate, student_quantile, wilson
 
 _NORMAL: Final = NormalDist()
-_MIN_DEALS: Final = 10  # with fewer deals in a bin, its variance is that of independent statements
+_MIN_DEALS: Final = 10  # with fewer deals in a bin, its statements count as independent
 _MAX_HALVINGS: Final = 40
 
 

@@ -54,14 +54,14 @@ class SheetPage:
         return [self._lies_table(), self._calls_table(), *self._beliefs_tables()]
 
     @property
-    def _drawn(self) -> list[PlayerSheet]:
+    def _shown_players(self) -> list[PlayerSheet]:
         """The players in the pictures: contenders or models, if there are any."""
         chosen = self._run.contenders or self._run.models
         return [one for one in self._players if not chosen or one.name in chosen][:_MAX_DRAWN]
 
     def _sentences(self) -> Iterator[Paragraph]:
         lies = self._words["lies"]
-        for one in self._drawn:
+        for one in self._shown_players:
             willing, recall, alarms = (one.whole.rate(key) for key in ("willing", "recall", "alarms"))
             if willing.value is None or recall.value is None or alarms.value is None:
                 continue
@@ -74,13 +74,13 @@ class SheetPage:
     def _pictures(self) -> Iterator[Block]:
         yield from self._stakes_chart()
         yield from self._signals_chart()
-        stated = [one.calibration for one in self._drawn if one.calibration and one.calibration.bins]
+        stated = [one.calibration for one in self._shown_players if one.calibration and one.calibration.bins]
         for chart in calibration_blocks(stated, "deception-bins", self._run.label)[:1]:
             yield replace(chart, title=f"{stated[0].name}: {chart.title}") if len(stated) == 1 else chart
 
     def _stakes_chart(self) -> Iterator[Chart]:
         """Yield a chart of voluntary lies by the cards at stake. Shares of few cases are not drawn."""
-        lies, split = self._words["lies"], {one.name: dict(one.split("stake")) for one in self._drawn}
+        lies, split = self._words["lies"], {one.name: dict(one.split("stake")) for one in self._shown_players}
         rates = {name: {band: part.rate("willing") for band, part in own.items()} for name, own in split.items()}
         drawn = {
             name: {band: rate for band, rate in own.items() if rate.cases and not has_few_cases(rate)}
@@ -95,7 +95,7 @@ class SheetPage:
     def _signals_chart(self) -> Iterator[Chart]:
         """Yield a chart of hits by false alarms, with the curves on which d' is equal."""
         lies, calls = self._words.values()
-        drawn = [one for one in self._drawn if one.whole.detection.sensitivity.value is not None]
+        drawn = [one for one in self._shown_players if one.whole.detection.sensitivity.value is not None]
         if drawn:
             rates = [(one.whole.rate("alarms"), one.whole.rate("recall")) for one in drawn]
             places = [[round(100 * end, 9) for end in (alarms.value or 0.0, hits.value or 0.0, hits.low, hits.high)]

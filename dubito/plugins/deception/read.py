@@ -59,7 +59,7 @@ def sheet_of_counted(run: Run, lies: LieCounts) -> Sheet:
 
 def _add_games(run: Run, games: Iterable[TrackedGame]) -> Sheet:
     counter, deal, size = SheetCounter(run.names), list[TrackedGame](), run.planned.games_per_deal
-    number, asked = run.planned.first_game // size, _list_asked(run)
+    number, asked = run.planned.first_game // size, _list_models_with_beliefs(run)
     for game in games:
         deal.append(game)
         if len(deal) == size:
@@ -71,7 +71,7 @@ def _add_games(run: Run, games: Iterable[TrackedGame]) -> Sheet:
     return counter.sheet(calibrations(run.tally, run.names))
 
 
-def _list_asked(run: Run) -> list[str]:
+def _list_models_with_beliefs(run: Run) -> list[str]:
     """Return the models whose prompt asks for the probability to win."""
     asked = []
     for spec in run.planned.players:

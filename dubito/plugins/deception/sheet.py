@@ -49,7 +49,7 @@ RATES: Final[Mapping[str, RateSpec]] = {
     "chosen": RateSpec("voluntary {lies}, % of plays", "chosen", "plays"),
     "forced": RateSpec("forced {lies}, % of plays", "forced", "plays"),
     "willing": RateSpec("{lies} where it could be honest, %", "chosen", "free"),
-    "uncalled": RateSpec("{lies} that nobody called, %", "uncalled", "lies"),
+    "uncalled": RateSpec("{lies} that no player called, %", "uncalled", "lies"),
     "believed": RateSpec("{lies} believed, % of answers to them", "believed", "asked"),
     "precision": RateSpec("right {calls}, % of its {calls}", "hits", "calls"),
     "recall": RateSpec("{lies} it called, % of those it was asked about", "hits", "met"),
@@ -67,7 +67,7 @@ class Counts:
     chosen: int = 0
     forced: int = 0
     lies: int = 0
-    uncalled: int = 0  # lies that nobody called
+    uncalled: int = 0  # lies that no player called
     asked: int = 0  # answers of other players to its lies
     believed: int = 0  # answers that let them pass
     met: int = 0  # lies of others that it was asked about
