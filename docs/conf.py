@@ -9,7 +9,13 @@ from sphinx.application import Sphinx
 project = "Dubito"
 copyright = "the authors of Dubito, MIT licence"  # noqa: A001, Sphinx's name
 root_doc = "README"
-include_patterns = ["*.md", "docs/**.md", "dubito/plugins/*/docs/*.md", "examples/leaderboard/README.md"]
+include_patterns = [
+    "*.md",
+    "docs/**.md",
+    "dubito/plugins/*/docs/*.md",
+    "examples/challenge/README.md",
+    "examples/leaderboard/README.md",
+]
 exclude_patterns = [".*", "bots", "build", "cache", "dist", "prompts", "runs", "tests"]
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_click"]
 myst_heading_anchors = 4
@@ -36,7 +42,7 @@ def with_contents(app: Sphinx, page: str, source: list[str]) -> None:
         source[0] = source[0].replace("[Play](docs/playing.md)", '<a href="play/">Play</a>', 1)  # built by scripts/site
         sections = read_sections((Path(app.srcdir) / "docs" / "index.md").read_text())
         sections["Start"].insert(0, "docs/index")
-        sections["Examples"] = ["examples/leaderboard/README"]
+        sections["Examples"] = ["examples/challenge/README", "examples/leaderboard/README"]
         sections["Project"] = ["CONTRIBUTING", "SECURITY", "CODE_OF_CONDUCT", "CHANGELOG"]
         source[0] += "".join(
             f"\n```{{toctree}}\n:hidden:\n:caption: {name}\n\n" + "\n".join(f"/{one}" for one in pages) + "\n```\n"
