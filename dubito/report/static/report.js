@@ -79,10 +79,22 @@
     };
   }
 
+  // Height of the legend: its names wrap where the page is narrow.
+  function legendHeight(spec, box) {
+    if (!paired(spec)) return 0;
+    let [rows, left] = [1, box.clientWidth];
+    for (const { name } of spec.series) {
+      const entry = wide(name) + 30;
+      if (entry > left && left < box.clientWidth) [rows, left] = [rows + 1, box.clientWidth];
+      left -= entry;
+    }
+    return 4 + 22 * rows;
+  }
+
   function axes(spec, style, box, value) {
     const width = labelWidth(spec, box);
     return {
-      grid: { left: width + 12, right: 16, top: spec.series.length > 1 ? 34 : 8, bottom: 28 },
+      grid: { left: width + 12, right: 16, top: 8 + legendHeight(spec, box), bottom: 28 },
       xAxis: {
         type: "value",
         axisLabel: { color: style.ink, hideOverlap: true },
@@ -261,7 +273,7 @@
     };
   }
 
-  function scatter(spec, style) {
+  function scatter(spec, style, box) {
     let taken = []; // positions of labels, so that overlapping ones are moved down
     const free = (x, y, right) => {
       while (taken.some((other) => other.right === right && Math.abs(other.x - x) < 90 && Math.abs(other.y - y) < 13)) {
@@ -270,7 +282,8 @@
       taken.push({ x, y, right });
       return y;
     };
-    const short = (name) => (name.length > 30 ? `${[...name].slice(0, 29).join("")}…` : name);
+    const most = box.clientWidth < 480 ? 18 : 30; // characters of a name
+    const short = (name) => (name.length > most ? `${[...name].slice(0, most - 1).join("")}…` : name);
     const grid = { left: 52, right: 24, top: spec.series.length > 1 ? 54 : 14, bottom: 28 };
     const series = spec.series.map((one, place) => ({
       type: "custom",
@@ -343,7 +356,7 @@
   function draw(figure) {
     const spec = JSON.parse(figure.querySelector("script").textContent);
     const box = figure.querySelector(".drawing");
-    const room = spec.series.length > 1 ? 70 : 44; // for the legend and the numbers of the axis
+    const room = 44 + legendHeight(spec, box); // for the legend and the numbers of the axis
     box.style.height = ["calibration", "scatter"].includes(spec.kind)
       ? "340px"
       : `${spec.names.length * rowHeight(spec, box) + room}px`;
