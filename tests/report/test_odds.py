@@ -51,7 +51,7 @@ def test_playouts_end_with_a_winner_and_repeat(shell: Shell) -> None:
 @pytest.mark.usefixtures("three")
 def test_bot_replaces_a_model_in_playouts_and_is_named(shell: Shell, chrome: Chrome) -> None:
     players = "--contenders", "house:house-random@plain", "--bots", "StefaBot,RandomBoi", "--table-sizes", "3"
-    assert shell("run", *players, *FEW, "--output", "m").code == 0
+    assert shell("run", *players, *FEW, "--max-turns", "200", "--output", "m").code == 0  # the games end
     assert load_run_odds("m", 1).substitute == "ClaudeBot"
     assert shell("share", "m", "--game", "1").code == 0
     page = Path("game-1.html")

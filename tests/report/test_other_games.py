@@ -143,7 +143,10 @@ def test_viewer_of_bs_steps_and_hides_cards(chrome: Chrome, width: int) -> None:
     assert game["ending"] in chrome.text("#said")
     drawn = "[...document.querySelectorAll('#seats li.seat')].map(seat => [...seat.querySelectorAll('[role=img]')]"
     drawn += ".map(one => one.ariaLabel))"
-    assert chrome.run(drawn) == hands(game)[-1]
+    opened = game.get("me") or 0
+    assert chrome.run(drawn) == [cards if seat == opened else [] for seat, cards in enumerate(hands(game)[-1])]
+    chrome.key("h")
+    assert chrome.run(drawn) == hands(game)[-1], "all hands are open"
     chrome.key("h")
     assert chrome.run(drawn) == [[], [], [], []]
     assert chrome.run("document.querySelectorAll('.plays [role=img]').length") == 0
