@@ -21,6 +21,7 @@ from dubito.web.tables import Tables
 from dubito.web.visit import VIEWER, PageAnswer, Visit
 
 _BROKEN: Final = "an internal error occurred; see the browser's console"
+_POLICY: Final = "default-src 'self'; base-uri 'none'; form-action 'self'; object-src 'none'"
 _NOT_FOUND: Final = "Not Found"
 _STATIC: Final = {"static": files("dubito.web") / "static", VIEWER: files("dubito.report") / "static"}
 
@@ -45,7 +46,11 @@ class InPage:
         if answer.secret is not None:
             self._secret_file.write_text(answer.secret, encoding="utf-8")
         kind = answer.headers.get("Content-Type", answer.kind)
-        headers = {**answer.headers, "Content-Type": f"{kind}; charset=utf-8"}
+        headers = {
+            **answer.headers,
+            "Content-Type": f"{kind}; charset=utf-8",
+            "Content-Security-Policy": _POLICY,
+        }
         return json.dumps({"status": answer.status, "headers": headers, "text": answer.text})
 
     def _answer(self, method: str, path: str, query: Mapping[str, str], body: bytes, person: str) -> PageAnswer:

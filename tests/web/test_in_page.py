@@ -75,6 +75,7 @@ def test_static_files_and_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for path, kind in (("/static/play.js", "text/javascript"), ("/viewer/felt.css", "text/css")):
         status, headers, _ = visit(site, "GET", path)
         assert (status, headers["Content-Type"]) == (200, f"{kind}; charset=utf-8")
+        assert headers["Content-Security-Policy"].startswith("default-src 'self'; ")
     for path in ("/nowhere", "/static/../site.py", "/static/", "/games/none", "/games/..%2Frunning%2Fsecret"):
         assert visit(site, "GET", path)[0] == 404, path
     assert visit(site, "GET", "/api/table")[::2] == (404, {"error": "You have no game here. Start one first."})
