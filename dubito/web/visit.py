@@ -1,4 +1,4 @@
-"""A visit to a page of a site and its answer, whoever carries them: a server, or a worker in the visitor's browser."""
+"""A visit to a page of a site and its answer. A server or a worker in the visitor's browser carries them."""
 
 import json
 from collections.abc import Mapping
