@@ -26,9 +26,13 @@ InPage(Path("${GAMES}"), "${new URL("./", location.href)}")
 `);
 }
 
+// Reads or saves the games. Where the browser keeps nothing, they can be played all the same.
 function synchronize(isRead) {
-  return new Promise((resolve, reject) => {
-    python.FS.syncfs(isRead, (error) => error ? reject(error) : resolve());
+  return new Promise((resolve) => {
+    python.FS.syncfs(isRead, (error) => {
+      if (error) console.warn("Games are not saved:", error);
+      resolve();
+    });
   });
 }
 
