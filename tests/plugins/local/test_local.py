@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from tests.cli.kit import Shell, start
+from tests.cli.kit import REPO, Shell, start
 
 RUN: Final = (
     "run",
@@ -31,6 +31,22 @@ def test_local_model_plays_costs_nothing_and_replays(shell: Shell, model: Path) 
     again = shell("replay", "r")
     assert (again.code, "identical" in again.out) == (0, True), again.out + again.err
     assert "local?weights=" in (shell.folder / "r" / "manifest.yaml").read_text()
+
+
+@pytest.mark.parametrize(("name", "decisions"), [("kuhn", 485), ("leduc", 761)])
+def test_recorded_run_of_real_models_replays_with_the_published_table(shell: Shell, name: str, decisions: int) -> None:
+    export = REPO / "examples" / "runs" / f"{name}.zip"
+    replayed = shell("replay", str(export), "--quiet")
+    assert replayed.out.splitlines()[0] == f"identical: 600 games, {decisions} decisions"
+    assert replayed.code == 0
+    table = re.findall(
+        r"^\S+ +(?:model|hand-written) .*$", shell("compare", str(export)).out.partition("Pairs")[0], re.M
+    )
+    published = export.with_name("README.md").read_text()
+    rows = {(row.split()[0], row.split("  ")[-1].strip()) for row in table}
+    assert len(rows) == 3
+    for player, result in rows:
+        assert re.search(rf"^{re.escape(player)} .*{re.escape(result)}$", published, re.M), (player, result)
 
 
 def test_other_weights_in_the_file_end_the_resume(shell: Shell, model: Path) -> None:
