@@ -156,7 +156,7 @@ def replay_game(run: Run, number: int) -> list[MarkedMove]:
 
 
 def track_moves(game: Game, moves: Iterable[tuple[State, Any]]) -> Iterator[MarkedMove]:
-    """Yield the moves of a game with the lies in them. `moves` contains each move with the state before it."""
+    """Yield the moves of a game, each with its lies. `moves` contains each move with the state before it."""
     count = Counter[int]()
     for state, output in moves:
         count[state.seat] += 1

@@ -99,19 +99,19 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What pages play step by step on the table as it was before the move.
+    """A call that pages play step by step, before they draw the state after it.
 
-    Somebody calls, cards turn over one by one, a stamp falls on them, and the pile flies to the seat that takes it.
+    A seat calls, cards turn over one by one, a stamp falls on them, and the pile flies to the seat that takes it.
     """
 
     caller: int
     call: str  # in a speech bubble: Dubito!
     cards: Sequence[str]  # the cards that turn over, or that stay face down if not everyone sees them
-    wrong: Sequence[str] = ()  # those of them that make a claim a lie
+    wrong: Sequence[str] = ()  # the cards that make a claim a lie
     shown: bool = True  # whether everyone sees the cards
     stamp: str = ""  # a word
     bad: bool = False  # whether the stamp is about a lie or a loss
-    taker: int | None = None  # None if nobody takes the pile
+    taker: int | None = None  # None if the pile stays or is discarded
     pile: int = 0  # number of cards that the taker picks up
 
 

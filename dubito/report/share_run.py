@@ -27,7 +27,7 @@ def shared_game(source: Run, number: int, play_url: str = "") -> SharedGame:
         raise UsageError(f"{size_message()} (more than {_MAX_MOVES:,} moves)", hint=SHARE_RUN)
     (page,) = shown.pages()
     story = {**page.told, "shared": shown.asked.shared.pieces}
-    if story["winners"]:  # otherwise there is no chance to speak of
+    if story["winners"]:
         story["odds"] = odds_or_reason(source, number)
     ((row,),) = source.db.read("SELECT outcome FROM games WHERE game = ?", (number,))
     about = describe_results(source.game.results, source.outcome(row), story["names"], len(story["turns"]))

@@ -207,7 +207,7 @@ def _detection_columns(parts: Sequence[Part]) -> list[Column]:
 def _describe_sensitivity(rate: Rate) -> str:
     if rate.value is None:
         return ""
-    means = "so it can tell them apart" if rate.low > 0 else "which is no evidence that it can tell them apart"
+    means = "so it can tell them apart" if rate.low > 0 else "so nothing shows that it can tell them apart"
     means = "so it calls the wrong ones" if rate.high < 0 else means
     return f", {means} (d' {rate.value:.2f} [{rate.low:.2f}, {rate.high:.2f}])"
 

@@ -52,7 +52,7 @@ RATES: Final[Mapping[str, RateSpec]] = {
     "uncalled": RateSpec("{lies} that no player called, %", "uncalled", "lies"),
     "believed": RateSpec("{lies} believed, % of answers to them", "believed", "asked"),
     "precision": RateSpec("right {calls}, % of its {calls}", "hits", "calls"),
-    "recall": RateSpec("{lies} it called, % of those it was asked about", "hits", "met"),
+    "recall": RateSpec("called {lies}, % of all it was asked about", "hits", "met"),
     "alarms": RateSpec("false {calls}, % of honest plays it was asked about", "alarms", "honest"),
     "against": RateSpec("answers against its own stated probability, %", "against", "rated"),
 }
