@@ -333,11 +333,11 @@
       data: points,
       lineStyle: { color: style.ink, type: "dashed", width: 1, opacity: 0.5 },
       tooltip: { show: false },
-      markPoint: { // the name, in the middle of the curve
+      markPoint: { // the name, near the start of the curve
         symbol: "circle",
         symbolSize: 1,
         silent: true,
-        data: [{ coord: points[points.length >> 1] }],
+        data: [{ coord: points[3 * points.length >> 3] }],
         label: { formatter: name, position: "top", color: style.ink },
       },
     }));
