@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 from tests.cli.kit import read_lobby, start
-from tests.test_project import REPO, command, ours, syntax
+from tests.test_project import REPO, command, ours, parsed, syntax
 
 ONLY_POSIX_MODULES: Final = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
 ONLY_POSIX: Final = {  # names of os, signal, select, socket and subprocess that Windows does not have
@@ -83,6 +83,12 @@ def test_what_windows_lacks_is_used_only_in_listed_files() -> None:
     assert {name for name in GUARDED if not users[name]} == set()
     for path in (REPO / "bots").rglob("*.py"):
         assert posix_names(path) == set()
+
+
+def test_no_module_needs_a_module_that_windows_lacks_to_be_imported() -> None:
+    for path in ours():
+        imports = [node for node in parsed(path).body if isinstance(node, ast.Import)]
+        assert ONLY_POSIX_MODULES.isdisjoint(alias.name for node in imports for alias in node.names), path
 
 
 def test_text_is_read_and_written_in_a_named_encoding() -> None:

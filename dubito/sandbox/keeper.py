@@ -19,10 +19,8 @@ imported, so that it starts fast.
 
 import ctypes
 import errno
-import fcntl
 import json
 import os
-import resource
 import select
 import signal
 import socket
@@ -33,6 +31,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
+
+if sys.platform != "win32":  # where this module is imported, but never used
+    import fcntl
+    import resource
 
 MAX_PROCESSES = 1000  # limit per bot, including threads
 MAX_FILES = 100_000  # maximum number of files and folders in its data

@@ -102,7 +102,10 @@ class SheetPage:
                       for alarms, hits in rates]  # fmt: skip
             series = [{"name": calls, "points": places}]
             title = f"{calls.capitalize()} against the truth. On a curve, d' is equal; 0 is chance."
-            curves = [(f"d' {d}" if d else "chance", [(round(100 * x, 3), round(100 * y, 3)) for x, y in curve_of(d)]) for d in _CURVES]
+            curves = [
+                (f"d' {d}" if d else "chance", [(round(100 * x, 3), round(100 * y, 3)) for x, y in curve_of(d)])
+                for d in _CURVES
+            ]
             names = [self._run.label(one.name) for one in drawn]
             vertical = f"{lies} it called, %"
             yield Chart("scatter", title, f"false {calls}, %", names, series, vertical=vertical, curves=curves)
