@@ -37,7 +37,7 @@ BUDGETS: Final = {
     "dubito/plugins/openspiel": 4496,
     "dubito/plugins/source": 281,
     "dubito/plugins/tournament": 2276,
-    "dubito/report": 3984,
+    "dubito/report": 4119,
     "dubito/sandbox": 1471,
     "dubito/seats": 938,
     "dubito/show": 1236,
@@ -45,7 +45,7 @@ BUDGETS: Final = {
     "dubito/store": 1559,
     "dubito/web": 1417,
     "dubito/workshop": 1847,  # includes the checks of a server, `dubito models check`
-    "tests": 48900,
+    "tests": 48944,
 }
 
 

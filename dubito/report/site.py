@@ -20,8 +20,9 @@ from dubito.report.bots import bot_pages, neighbours, strategy
 from dubito.report.deception import Stories
 from dubito.report.games import ShownGames, choose_games
 from dubito.report.overview import headline, overview
-from dubito.report.pairs import Side, compare_pages, sides_of_run
+from dubito.report.pairs import compare_pages
 from dubito.report.players import RunPlayers
+from dubito.report.positions import Side, sides_of_run
 from dubito.report.render import COMPARE, Renderer, Site, Viewer, script_of
 from dubito.report.scan import SCANNED_GAMES, Scan, scan
 from dubito.report.tables import (
@@ -37,7 +38,11 @@ from dubito.show.run import CannotShowGame, ReplayedGames
 from dubito.show.story import ModelDecisions
 
 FOLDER: Final = "report"  # inside a run folder
-_COMPARE_LINK: Final = ("Compare two players", "compare.html", "Where they decided differently, costliest first")
+_COMPARE_LINK: Final = (
+    "Compare two players",
+    "compare.html",
+    "Where they decided differently, the largest difference first",
+)
 _MARK_FILE: Final = ".dubito-report"  # marks folders that may be overwritten
 
 

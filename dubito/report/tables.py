@@ -473,6 +473,28 @@ def value_range(cells: Iterable[tuple[float | None, int]]) -> tuple[float, float
 
 
 @dataclass(frozen=True, slots=True)
+class ShownSeat:
+    """A player at a position, as the others see it."""
+
+    name: str
+    kind: PlayerKind
+    text: str  # number of cards
+    claim: str  # in a speech bubble
+
+
+@dataclass(frozen=True, slots=True)
+class ShownBoard:
+    """What a seat sees at a position. Both players see the same."""
+
+    seats: Sequence[ShownSeat]
+    backs: int  # cards drawn face down as the pile
+    facts: Sequence[tuple[str, DrawnCards]]
+    hand: DrawnCards
+    note: str  # on the hand
+    view: Sequence[str]  # what the seat sees in words, if no hand is drawn
+
+
+@dataclass(frozen=True, slots=True)
 class ShownChoice:
     """A player's choice at a position, the reason for it, and how the game ended."""
 
@@ -481,8 +503,10 @@ class ShownChoice:
     text: str
     cards: DrawnCards  # that the player played
     what: str  # the kind of move
+    is_lie: bool
     reason: str
     result: str
+    score: str
     path: str  # path to the turn in the game
 
 
@@ -491,10 +515,18 @@ class ShownPosition:
     """A position at which two players chose differently."""
 
     title: str
-    cost: str
-    before: str  # the last event
-    hand: DrawnCards  # of both players
+    asked: str
+    truth: str  # about the last play
+    board: ShownBoard
     choices: Sequence[ShownChoice]
+    kinds: str  # of both choices
+
+
+@dataclass(frozen=True, slots=True)
+class PositionFilters:
+    """Buttons that show only the positions at which the players chose these kinds of moves."""
+
+    filters: Sequence[tuple[str, str]]  # the label, and the kinds of both choices as `ShownPosition.kinds`
 
 
 Block = (
@@ -506,6 +538,7 @@ Block = (
     | Links
     | ScoreChart
     | ShownPosition
+    | PositionFilters
     | Chart
     | HeatMap
     | ResultTable
@@ -551,6 +584,10 @@ class Page:
         return any(
             isinstance(block, ScoreChart | ShownPosition) for section in self.sections for block in section.blocks
         )
+
+    @property
+    def has_positions(self) -> bool:
+        return any(isinstance(block, ShownPosition) for section in self.sections for block in section.blocks)
 
     @property
     def folds(self) -> bool:

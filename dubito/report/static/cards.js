@@ -199,3 +199,6 @@ window.dubitoCards = (() => {
 for (const place of document.querySelectorAll("[data-cards]")) {
   place.append(...JSON.parse(place.dataset.cards).map((one) => window.dubitoCards.face(one)));
 }
+for (const place of document.querySelectorAll("[data-backs]")) {
+  place.append(...Array.from({ length: Number(place.dataset.backs) }, window.dubitoCards.back));
+}
