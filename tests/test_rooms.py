@@ -31,21 +31,21 @@ BUDGETS: Final = {
     "dubito/plugins/deception": 589,
     "dubito/plugins/gamecheck": 2011,
     "dubito/plugins/inspect": 85,
-    "dubito/plugins/leaderboard": 1409,
+    "dubito/plugins/leaderboard": 1544,
     "dubito/plugins/local": 280,
     "dubito/plugins/mcp": 76,
     "dubito/plugins/openspiel": 4496,
     "dubito/plugins/source": 281,
     "dubito/plugins/tournament": 2276,
-    "dubito/report": 4119,
+    "dubito/report": 4147,
     "dubito/sandbox": 1471,
     "dubito/seats": 938,
     "dubito/show": 1236,
-    "dubito/stats": 1322,
+    "dubito/stats": 1332,
     "dubito/store": 1559,
-    "dubito/web": 1417,
+    "dubito/web": 1422,
     "dubito/workshop": 1847,  # includes the checks of a server, `dubito models check`
-    "tests": 48944,
+    "tests": 48974,
 }
 
 

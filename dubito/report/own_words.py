@@ -25,6 +25,7 @@ class ModelMoment:
     title: str
     opens: int
     quote: Mapping[str, Any] | None
+    stake: int  # cards on the pile
 
 
 def own_words(told: Mapping[str, Any], decision: Mapping[str, Any]) -> str:
@@ -50,25 +51,26 @@ def _is_own(sentence: str, known: set[tuple[str, ...]]) -> bool:
     return is_sentence and bool(runs) and sum(run in known for run in runs) <= _MAX_REPEATED * len(runs)
 
 
-def model_moment(told: Mapping[str, Any]) -> ModelMoment | None:
+def model_moment(told: Mapping[str, Any], *, only_lies: bool = False) -> ModelMoment | None:
     """Return the moment with the most cards at stake, rather one that the model gives a reason for.
 
-    Return None if no model lied or made a mistake.
+    Return None if no model lied or made a mistake. With `only_lies`, mistakes and caught lies do not count.
     """
     piles = [_pile(told, panels) for panels in panel_states(told)]
     found = [
-        (bool(words), piles[opens], -at, title, opens, one, words) for at, title, opens, one, words in _moments(told)
+        (bool(words), piles[opens], -at, title, opens, one, words)
+        for at, title, opens, one, words in _moments(told, only_lies)
     ]
     if not found:
         return None
-    *_, title, opens, one, words = max(found, key=lambda each: each[:3])
+    _, stake, _, title, opens, one, words = max(found, key=lambda each: each[:3])
     if not words:
-        return ModelMoment(title, opens, None)
+        return ModelMoment(title, opens, None, stake)
     quote = {"text": words, "seat": one["seat"], "turn": one["turn"], "link": one["link"]}
-    return ModelMoment(f"{title}: “{one_line(words, _MAX_HEADLINE_QUOTE)}”", opens, quote)
+    return ModelMoment(f"{title}: “{one_line(words, _MAX_HEADLINE_QUOTE)}”", opens, quote, stake)
 
 
-def _moments(told: Mapping[str, Any]) -> Iterator[tuple[int, str, int, Mapping[str, Any], str]]:
+def _moments(told: Mapping[str, Any], only_lies: bool) -> Iterator[tuple[int, str, int, Mapping[str, Any], str]]:
     """Yield each lie and mistake of a model: its place, a headline, the turn to open at, the decision and its words."""
     caught, lies = caught_lies(told), set[tuple[int, int]]()
     for place, one in enumerate(told["decisions"]):
@@ -78,9 +80,13 @@ def _moments(told: Mapping[str, Any]) -> Iterator[tuple[int, str, int, Mapping[s
         name, now = _short(told["names"][seat]), told["turns"][turn - 1]
         words = own_words(told, one)
         if one.get("mistake"):
+            if only_lies:
+                continue
             yield place, f"{name} {one['wrong']}", turn, one, words
         elif told["lie"] in now["marks"] and now["seat"] == seat and (words or (turn, seat) not in lies):
             lies.add((turn, seat))
+            if only_lies and turn in caught:
+                continue
             end = "was caught" if turn in caught else "got away with it"
             about = f" about {claim}" if (claim := now.get("speech", "").rstrip("!")) else ""
             yield place, f"{name} lied{about} and {end}", caught.get(turn, turn), one, words

@@ -7,10 +7,12 @@ from typing import Final
 
 from dubito.experiment.lies import LieCounts
 from dubito.experiment.stored import Run, list_contenders
+from dubito.game import Measure
 from dubito.report.run_tables import chance_level_columns, rate_columns
 from dubito.report.tables import (
     Chart,
     Column,
+    ColumnKind,
     ResultTable,
     ScoreChart,
     ScoreChartRow,
@@ -21,6 +23,7 @@ from dubito.report.tables import (
     points,
 )
 from dubito.stats.ranking import ContenderRow, RankingRow, contender_ranking
+from dubito.stats.relation import Relation
 
 _MAX_CHARTED: Final = 12  # maximum number of contenders, and of opponents; the table shows all
 _NOTES: Final = (
@@ -73,16 +76,8 @@ class RunPlayers:
         rows = [self._score_row(row) for row in compared[:_MAX_CHARTED]]
         rows += [self._score_row(row, is_opponent=True) for row in opponents[:_MAX_CHARTED]]
         chance, note = self._chance_line(compared)
-        shown = [end for row in rows for end in (row.rate.low, row.rate.high)] + [0.0 if chance is None else chance]
-        return ScoreChart(
-            f"{first.name}, with 95 % confidence interval",
-            note,
-            rows,
-            column_kind(first),
-            (min(shown), max(shown)) if first.span else (0.0, 1.0),
-            chance,
-            len(compared) + len(opponents) - len(rows),
-        )
+        left_out = len(compared) + len(opponents) - len(rows)
+        return draw_scores(first, rows, chance=chance, note=note, left_out=left_out)
 
     def _chance_line(self, compared: Sequence[ContenderRow | RankingRow]) -> tuple[float | None, str]:
         """Return where chance stands, and what it is: the game's random player if it was measured, or equal players."""
@@ -105,13 +100,9 @@ class RunPlayers:
         path, first = f"bots/{source.names.index(name)}.html", source.game.results.measures[0]
         rate, kind = row.rates[first.key], source.kinds[name]
         relation = source.relation
-        if is_opponent or name == relation.names[0] or name not in relation.names:
+        if is_opponent or name not in relation.names:
             return ScoreChartRow(name, kind, path, rate, is_opponent=is_opponent)
-        pair = relation.pair(relation.names.index(name), 0)
-        text = f"undecided because of {relation.failures}" if pair.is_open else pair.withheld or pair.outcome
-        text = _COMPARED_WITH_FIRST.get(text, text)
-        difference = cell_text(pair.difference, difference_kind(first))
-        return ScoreChartRow(name, kind, path, rate, text, difference, pair.outcome == "worse")
+        return ScoreChartRow(name, kind, path, rate, *compare_with_first(relation, name, difference_kind(first)))
 
     def table(self, lies: LieCounts | None) -> ResultTable:
         """Return the table of all players. Lies are counted in all of a player's seats."""
@@ -150,6 +141,30 @@ class RunPlayers:
             tokens = [None if log is None else log.tokens["input"] + log.tokens["output"] for log in logs]
             yield Column("tokens", "tokens", "count", tokens)
             yield Column("cost", "cost", "dollars", [None if log is None else log.picodollars for log in logs])
+
+
+def compare_with_first(relation: Relation, name: str, kind: ColumnKind) -> tuple[str, str, bool]:
+    """Return what a chart shows beside a player: the verdict, the difference, and whether the player is worse."""
+    if name == relation.names[0]:
+        return "", "", False
+    pair = relation.pair(relation.names.index(name), 0)
+    text = f"undecided because of {relation.failures}" if pair.is_open else pair.withheld or pair.outcome
+    return _COMPARED_WITH_FIRST.get(text, text), cell_text(pair.difference, kind), pair.outcome == "worse"
+
+
+def draw_scores(
+    first: Measure,
+    rows: Sequence[ScoreChartRow],
+    *,
+    chance: float | None = None,
+    note: str = "",
+    left_out: int = 0,
+) -> ScoreChart:
+    """Return a chart of a measure, with an axis that fits the rows."""
+    shown = [end for row in rows for end in (row.rate.low, row.rate.high)] + [0.0 if chance is None else chance]
+    ends = (min(shown), max(shown)) if first.span else (0.0, 1.0)
+    title = f"{first.name}, with 95 % confidence interval"
+    return ScoreChart(title, note, rows, column_kind(first), ends, chance, left_out)
 
 
 _COMPARED_WITH_FIRST: Final[Mapping[str, str]] = {

@@ -369,6 +369,24 @@ class ScoreChart:
 
 
 @dataclass(frozen=True, slots=True)
+class Climber:
+    """A player on a ladder."""
+
+    name: str
+    kind: PlayerKind
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """Hand-written bots, the strongest first, with the players that stand on each of these rungs."""
+
+    rungs: Sequence[tuple[Climber, Sequence[Climber]]]
+    ground: Sequence[Climber]  # players that beat none of them
+
+
+@dataclass(frozen=True, slots=True)
 class Chart:
     """A chart. Its numbers are also in a table on the same page.
 
@@ -537,6 +555,7 @@ Block = (
     | Pills
     | Links
     | ScoreChart
+    | Ladder
     | ShownPosition
     | PositionFilters
     | Chart
@@ -577,17 +596,18 @@ class Page:
 
     @property
     def has_charts(self) -> bool:
-        return any(isinstance(block, Chart) for section in self.sections for block in section.blocks)
+        return self._has(Chart)
 
     @property
     def has_faces(self) -> bool:
-        return any(
-            isinstance(block, ScoreChart | ShownPosition) for section in self.sections for block in section.blocks
-        )
+        return self._has(ScoreChart, ShownPosition, Ladder, Tiles)
 
     @property
     def has_positions(self) -> bool:
-        return any(isinstance(block, ShownPosition) for section in self.sections for block in section.blocks)
+        return self._has(ShownPosition)
+
+    def _has(self, *kinds: type[Block]) -> bool:
+        return any(isinstance(block, kinds) for section in self.sections for block in section.blocks)
 
     @property
     def folds(self) -> bool:

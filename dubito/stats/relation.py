@@ -10,7 +10,7 @@ loses all of these games and the other player wins all such games. The worst and
 games that were played. They are not confidence limits.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, Literal
@@ -139,6 +139,23 @@ class Relation:
         """Return the relation of two of the players."""
         pair = self.pair(self.names.index(one), self.names.index(other))
         return replace(self, names=[one, other], pairs={(0, 1): pair}, fragility=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """A player's place on a ladder of bots. Wins are those of the relation, so they are significant."""
+
+    beats: str | None  # the strongest bot that the player beats
+    loses_to: str | None  # the weakest bot that beats the player
+
+
+def find_rung(relation: Relation, name: str, ladder: Collection[str]) -> Rung:
+    """Return a player's rung among these bots of the relation. The player itself is left out."""
+    place = relation.names.index(name)
+    bots = [other for other, bot in enumerate(relation.names) if bot in ladder and other != place]
+    beaten = (relation.names[other] for other in bots if relation.wins(place, other))
+    better = (relation.names[other] for other in reversed(bots) if relation.wins(other, place))
+    return Rung(next(beaten, None), next(better, None))
 
 
 def limit_difference(

@@ -50,3 +50,13 @@ def test_game_opens_where_a_model_lied_or_erred_with_words_and_many_cards() -> N
     silent = model_moment(_told(lie, error | {"attempts": []}))
     assert silent == moment
     assert model_moment(_told()) is None
+
+
+def test_best_lie_was_not_caught() -> None:
+    error = _decision(4, "Three eights is too many to be true.", mistake=True, wrong="doubted an honest play")
+    told = _told(_decision(1, "I hold no sevens, so I must bluff."), error)
+    assert model_moment(told, only_lies=True) is None
+    told["turns"][1]["caught"] = False
+    best = model_moment(told, only_lies=True)
+    assert best is not None
+    assert (best.title.partition(":")[0], best.stake) == ("smollm2 lied about one 7 and got away with it", 1)

@@ -12,7 +12,7 @@ from dubito.report.tables import Column, ResultTable
 from dubito.report.verdicts import describe_verdict, describe_winner
 from dubito.stats.players import Calibration
 from dubito.stats.rates import Rate
-from dubito.stats.relation import ComparedPair, Relation
+from dubito.stats.relation import ComparedPair, Relation, Rung, find_rung
 from tests.cli.kit import Shell
 from tests.report.relation_reader import Drawn, Misread, Reader, draw
 
@@ -53,6 +53,19 @@ def test_every_sentence_about_a_random_relation_is_true(hundred: int) -> None:
             Reader(drawn).read_headline(*describe_winner(relation))
         except Misread as error:
             raise AssertionError(f"seed {seed}: {error}") from None
+
+
+def test_rung_is_between_the_strongest_beaten_and_the_weakest_better_bot() -> None:
+    for seed in range(300):
+        drawn = draw(seed, plausible=seed % 2 == 0)
+        relation, ladder = build(drawn), set(drawn.names[::2])
+        for name in drawn.names:
+            kinds = [(bot, drawn.pair(name, bot).kind) for bot in drawn.names if bot in ladder and bot != name]
+            beaten = [bot for bot, kind in kinds if kind == "better"]
+            better = [bot for bot, kind in kinds if kind == "worse"]
+            assert find_rung(relation, name, ladder) == Rung(
+                beaten[0] if beaten else None, better[-1] if better else None
+            )
 
 
 FLAKY = """

@@ -3,19 +3,25 @@
 The pages only depend on the submissions, and not on the time or the machine.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
-from urllib.parse import urlsplit
 
-from dubito.commands import build_command
 from dubito.errors import one_line
-from dubito.experiment.compare import compare_runs
-from dubito.experiment.experiment import PlayerSpec, describe_fake_models, kind_of_player, player_labels
-from dubito.game import FALLBACK_OUTCOME, Results
-from dubito.llm.settings import build_account
-from dubito.plugins.leaderboard.submissions import MIN_SAMPLE, Answerers, Submissions, VerifiedRun
-from dubito.report.games import GameChoice
+from dubito.experiment.experiment import kind_of_player
+from dubito.game import FALLBACK_OUTCOME
+from dubito.plugins.leaderboard.board import (
+    MAX_LISTED_GAMES,
+    Board,
+    GameResult,
+    Row,
+    build_board,
+    build_title,
+    command_with,
+    report_path,
+)
+from dubito.plugins.leaderboard.first_screen import build_sections, describe_answer
+from dubito.plugins.leaderboard.submissions import MIN_SAMPLE, Submissions
 from dubito.report.run_tables import describe_significance, list_cautions
 from dubito.report.tables import (
     Block,
@@ -36,13 +42,11 @@ from dubito.report.tables import (
 )
 from dubito.report.verdicts import describe_verdict
 from dubito.stats.players import fallback_share
-from dubito.stats.ranking import ContenderRow, PairRow, contender_pairs, contender_ranking, relate_contenders
+from dubito.stats.ranking import ContenderRow, PairRow
 from dubito.stats.relation import FALLBACK_LIMIT, ComparedPair, Relation
 from dubito.store.folder import to_yaml
-from dubito.store.spend import PICO, PlayerLog, dollars
+from dubito.store.spend import dollars
 
-_MAX_SHOWN_GAMES: Final = 20  # games per run, each with its own page
-_MAX_LISTED_GAMES: Final = 2_000  # per row
 _TIERS: Final = (
     (
         "replayed",
@@ -77,107 +81,9 @@ _ROWS: Final = (
 )
 
 
-@dataclass(frozen=True)
-class _Row:
-    """A contender of a submission."""
-
-    id: str  # used in the statistics
-    name: str  # shown on the pages
-    submission: VerifiedRun
-    spec: PlayerSpec
-    place: int  # index among its run's contenders
-
-    @property
-    def path(self) -> str:
-        return f"rows/{self.submission.key}-{self.place}.html"
-
-    @property
-    def games_path(self) -> str:
-        return f"rows/{self.submission.key}-{self.place}-games.html"
-
-    @property
-    def log(self) -> PlayerLog | None:
-        return self.submission.run.models.get(self.spec.name)
-
-    @property
-    def answerers(self) -> Answerers | None:
-        return self.submission.answerers.get(self.spec.name)
-
-    @property
-    def server(self) -> str | None:
-        """Return the host that a model player calls."""
-        if self.log is None:
-            return None
-        server = build_account(self.submission.run.resolved.model(self.spec.name).settings).server
-        return one_line(urlsplit(server).netloc or server, 80)
-
-    @property
-    def dollars(self) -> float | None:
-        if self.log is None:
-            return 0.0
-        return None if self.log.picodollars is None else self.log.picodollars / PICO
-
-
-@dataclass(frozen=True)
-class _Board:
-    """A book's rows and their comparisons."""
-
-    key: str
-    book: str
-    rows: Mapping[str, _Row]  # by id
-    ranked: Sequence[ContenderRow]  # best first
-    pairs: Sequence[PairRow]
-    relation: Relation | None
-    results: Results
-    games: Mapping[str, Mapping[tuple[int, int], "_GameResult"]]  # by id; see `_games_of_row`
-
-    def row(self, ranked: ContenderRow) -> _Row:
-        return self.rows[ranked.contender.name]
-
-    def page_path(self, pair: PairRow) -> str:
-        one, other = self.rows[pair.one.name], self.rows[pair.other.name]
-        return f"pairs/{one.submission.key}-{one.place}-{other.submission.key}-{other.place}.html"
-
-    def label(self, id_: str) -> str:
-        return one_line(self.rows[id_].name)
-
-    @property
-    def label_with_kind(self) -> Callable[[str], str]:
-        named = player_labels({id_: kind_of_player(row.spec) for id_, row in self.rows.items()})
-        return lambda id_: named(id_).replace(id_, self.label(id_), 1)
-
-    def ranks(self, place: int) -> str:
-        """Return the range of a row's possible ranks, such as 1-3."""
-        every = range(len(self.ranked))
-        if self.relation is None:
-            return "1"
-        better = sum(self.relation.wins(other, place) for other in every)
-        worse = sum(self.relation.wins(place, other) for other in every)
-        first, last = 1 + better, len(self.ranked) - worse
-        return f"{first}" if first == last else f"{first}-{last}"
-
-
-def report_path(run: VerifiedRun) -> str:
-    return f"runs/{run.key}"
-
-
-def _command_with(name: str, file: str, *flags: str) -> str:
-    """Return a command for a downloaded file."""
-    return build_command(name, one_line(file.rpartition("/")[2], 120), *flags, program="dubito")
-
-
-def choose_games(run: VerifiedRun) -> GameChoice:
-    """Choose the first games of a run for the report's game pages."""
-    first, count = run.run.planned.first_game, run.run.game_count
-    shown = min(count, _MAX_SHOWN_GAMES)
-    command = _command_with("report", run.file, "--games", "all")
-    why = f"The first {shown:,} of {count:,} games. For all of them: {command}"
-    return GameChoice([*range(first, first + shown)], why)
-
-
 def leaderboard_pages(submissions: Submissions, title: str = "Leaderboard") -> Iterator[Page]:
     """Yield the index page, two pages per row, and one page per pair."""
-    boards = [_board(f"board-{number}", *book) for number, book in enumerate(submissions.books)]
+    boards = [build_board(f"board-{number}", *book) for number, book in enumerate(submissions.books)]
     yield _index_page(submissions, boards, title)
     for board in boards:
         for place, ranked in enumerate(board.ranked):
@@ -186,88 +92,52 @@ def leaderboard_pages(submissions: Submissions, title: str = "Leaderboard") -> I
         yield from (_page_of_pair(board, pair) for pair in board.pairs)
 
 
-def _board(key: str, book: str, runs: Sequence[VerifiedRun]) -> _Board:
-    comparison = compare_runs([one.run for one in runs])
-    entered = [(one, spec, place) for one in runs for place, spec in enumerate(one.run.planned.contenders)]
-    names = [spec.name for _, spec, _ in entered]
-    rows = {}
-    for number, (one, spec, place) in enumerate(entered):
-        name = f"{spec.name} ({one.file})" if names.count(spec.name) > 1 else spec.name
-        rows[f"{number:06}"] = _Row(f"{number:06}", name, one, spec, place)
-    contenders = [replace(each, name=id_) for each, id_ in zip(comparison.contenders, rows, strict=True)]
-    results = comparison.results
-    part = runs[0].run.planned.book
-    return _Board(
-        key,
-        book or (part.name if part else ""),
-        rows,
-        contender_ranking(comparison.tally, contenders, results),
-        contender_pairs(comparison.tally, contenders, results),
-        relate_contenders(comparison.tally, contenders, results),
-        results,
-        {id_: _games_of_row(row, results) for id_, row in rows.items()},
-    )
-
-
-def _index_page(submissions: Submissions, boards: Sequence[_Board], title: str) -> Page:
+def _index_page(submissions: Submissions, boards: Sequence[Board], title: str) -> Page:
     rows = sum(len(board.rows) for board in boards)
     counted = f"{rows:,} row{'s' * (rows != 1)}, each replayed offline from its file"
     invalid = len(submissions.invalid)
-    listed = f"{invalid:,} invalid {'file is' if invalid == 1 else 'files are'} listed below"
-    summary = [f"{counted}; {listed}, with the reason." if invalid else f"{counted}."]
+    listed = f"{invalid:,} invalid {'file is' if invalid == 1 else 'files are'} listed under More"
+    summary = f"{counted}; {listed}." if invalid else f"{counted}."
     answers = [_summary_sentence(board) for board in boards]
-    short: list[Block] = [*(Paragraph(answer, answer=True) for answer in answers), *map(Paragraph, summary)]
-    sections = [Section("Summary", short)]
-    sections += [Section(_build_title(board), _build_blocks(board)) for board in boards]
+    sections = [section for board in boards for section in build_sections(board, alone=len(boards) == 1)]
+    more: list[Block] = [block for board in boards for block in _build_blocks(board)]
     if invalid:
         columns = [
             Column("file", "file", "text", [one_line(one.file, 120) for one in submissions.invalid]),
             Column("tier", "tier", "text", ["invalid" for _ in submissions.invalid]),
             Column("reason", "reason", "text", [one.reason for one in submissions.invalid]),
         ]
-        table = ResultTable("refused", "Invalid, with the first reason", columns)
-        sections.append(Section("Not on the board", [table]))
+        more.append(ResultTable("refused", "Invalid, with the first reason", columns))
     files = [one.file for _, runs in submissions.books for one in runs]
-    if files:
-        sections.append(Section("Check a row yourself", _check_instructions(files[0])))
-    sections.append(Section("What a row proves", [NamedValues(_TIERS), Paragraph(_NOT_VERIFIED)]))
-    preview = Preview(" ".join([*answers, *summary]), _build_chart(boards[0]) if boards else None)
-    return Page("index.html", one_line(title), sections, preview=preview)
+    more += _check_instructions(files[0]) if files else []
+    more += [NamedValues(_TIERS, "What a row proves"), Paragraph(_NOT_VERIFIED)]
+    sections.append(Section("More: all rows, what they prove, and how to check one", more, folded=True))
+    preview = Preview(" ".join([*answers, summary]), _build_chart(boards[0]) if boards else None)
+    heading = describe_answer(boards[0])[0] if len(boards) == 1 else ""
+    about = f"{one_line(title)} · {summary}"
+    return Page("index.html", one_line(title), sections, heading=heading, about=about, preview=preview)
 
 
-def _summary_sentence(board: _Board) -> str:
+def _summary_sentence(board: Board) -> str:
     if board.relation is None:
-        return f"{board.label(board.ranked[0].contender.name)} is the only row of {_build_title(board)}."
+        return f"{board.label(board.ranked[0].contender.name)} is the only row of {build_title(board)}."
     text = describe_verdict(board.relation, board.label_with_kind)
     return f"{one_line(board.book)}: {text}" if board.book else text
 
 
-def _build_title(board: _Board) -> str:
-    run = next(iter(board.rows.values())).submission.run
-    planned = run.planned
-    least, most = min(planned.table_sizes), max(planned.table_sizes)
-    every = [*range(least, most + 1)] == sorted(planned.table_sizes) and least < most
-    sizes = f"{least} to {most}" if every else ", ".join(map(str, planned.table_sizes))
-    seed = f"seed {planned.seed}, which {run.secrecy_in_words}"
-    about = f"{one_line(planned.game, 60)}, {board.ranked[0].deals:,} deals of {seed}, tables of {sizes}"
-    return f"{one_line(board.book)}: {about}" if board.book else about
-
-
-def _build_blocks(board: _Board) -> list[Block]:
+def _build_blocks(board: Board) -> list[Block]:
+    """Return what a book's first screen leaves out."""
     rows = [board.row(each) for each in board.ranked]
-    names = [board.label(row.id) for row in rows]
-    kinds = {row.name: kind_of_player(row.spec) for row in rows}
-    blocks: list[Block] = [Paragraph(text, warning=True) for text in [describe_fake_models(kinds)] if text]
-    blocks.append(_build_chart(board))
+    blocks: list[Block] = [Paragraph(_summary_sentence(board), answer=True)]
     if any(row.dollars for row in rows):
-        blocks.append(_cost_chart(board, rows, names))
+        blocks.append(_cost_chart(board, rows, [board.label(row.id) for row in rows]))
     blocks.append(_build_table(board))
     if board.relation and (notes := list_cautions(_relation_by_label(board, board.relation))):
         blocks.append(Paragraph(" ".join(notes)))
     return blocks
 
 
-def _build_chart(board: _Board) -> Chart:
+def _build_chart(board: Board) -> Chart:
     first = board.results.measure(board.results.headline[0])
     names, rates = (
         [board.label(board.row(each).id) for each in board.ranked],
@@ -277,14 +147,14 @@ def _build_chart(board: _Board) -> Chart:
     return Chart("intervals", title, first.heading, names, [points(first.name, rates, measure_unit(first))])
 
 
-def _relation_by_label(board: _Board, relation: Relation) -> Relation:
+def _relation_by_label(board: Board, relation: Relation) -> Relation:
     return replace(relation, names=[board.label(name) for name in relation.names])
 
 
-def _cost_chart(board: _Board, rows: Sequence[_Row], names: Sequence[str]) -> Chart:
+def _cost_chart(board: Board, rows: Sequence[Row], names: Sequence[str]) -> Chart:
     first = board.results.measure(board.results.headline[0])
     scaled = points(first.name, [each.rates[first.key] for each in board.ranked], measure_unit(first))["points"]
-    kinds = [kind_of_player(row.spec) for row in rows]
+    kinds = [row.kind for row in rows]
     series = [
         {
             "name": kind,
@@ -299,10 +169,10 @@ def _cost_chart(board: _Board, rows: Sequence[_Row], names: Sequence[str]) -> Ch
     return Chart("scatter", title, "dollars (claimed), for all these deals", names, series, vertical=first.heading)
 
 
-def _build_table(board: _Board) -> ResultTable:
+def _build_table(board: Board) -> ResultTable:
     first = board.results.measure(board.results.headline[0])
     rows = [board.row(each) for each in board.ranked]
-    kinds, logs = [kind_of_player(row.spec) for row in rows], [row.log for row in rows]
+    kinds, logs = [row.kind for row in rows], [row.log for row in rows]
     models = [one_line(", ".join(row.answerers.ids), 120) if row.answerers else None for row in rows]
     files = [one_line(row.submission.file, 120) for row in rows]
     reports = [f"{report_path(row.submission)}/index.html" for row in rows]
@@ -333,12 +203,12 @@ def _check_instructions(file: str, digest: str = "") -> list[Block]:
             "Download the submission and replay it in a clone of Dubito. No key, network or model is needed. The "
             "command replays every game and prints the results digest, or the first difference."
         ),
-        Verbatim("Run", _command_with("replay", file)),
+        Verbatim("Run", command_with("replay", file)),
         Verbatim("Expected output", expected),
     ]
 
 
-def _page_of_row(board: _Board, place: int, ranked: ContenderRow) -> Page:
+def _page_of_row(board: Board, place: int, ranked: ContenderRow) -> Page:
     row, first = board.row(ranked), board.results.measure(board.results.headline[0])
     run = row.submission.run
     blocks: list[Block] = [
@@ -364,12 +234,12 @@ def _page_of_row(board: _Board, place: int, ranked: ContenderRow) -> Page:
     score = "" if rate.value is None else f" {first.name} {measure_unit(first) * rate.value:.1f}."
     rank = f"rank {board.ranks(place)} of {len(board.rows)}, {row.submission.tier}."
     preview = Preview(
-        f"{board.label(row.id)} at {_build_title(board)}: {rank}{score}", _build_chart(board), [board.label(row.id)]
+        f"{board.label(row.id)} at {build_title(board)}: {rank}{score}", _build_chart(board), [board.label(row.id)]
     )
     return Page(row.path, board.label(row.id), sections, preview=preview)
 
 
-def _facts(row: _Row, ranks: str, ranked: ContenderRow) -> list[tuple[str, str]]:
+def _facts(row: Row, ranks: str, ranked: ContenderRow) -> list[tuple[str, str]]:
     run, spec, log = row.submission.run, row.spec, row.log
     facts = [
         ("rank", ranks),
@@ -407,7 +277,7 @@ def _facts(row: _Row, ranks: str, ranked: ContenderRow) -> list[tuple[str, str]]
     ]
 
 
-def _build_pairs_table(board: _Board, row: _Row) -> ResultTable:
+def _build_pairs_table(board: Board, row: Row) -> ResultTable:
     """Return the paired differences between a row and every other row."""
     measures = [board.results.measure(key) for key in board.results.headline]
     pairs = [pair for pair in board.pairs if row.id in (pair.one.name, pair.other.name)]
@@ -428,40 +298,11 @@ def _build_pairs_table(board: _Board, row: _Row) -> ResultTable:
     return ResultTable(key, title, columns)
 
 
-def _difference_of(row: _Row, pair: PairRow, key: str) -> ComparedPair:
+def _difference_of(row: Row, pair: PairRow, key: str) -> ComparedPair:
     return pair.differences[key] if pair.one.name == row.id else -pair.differences[key]
 
 
-@dataclass(frozen=True, slots=True)
-class _GameResult:
-    """The result of one of a row's games."""
-
-    game: int
-    size: int
-    seat: int
-    result: str
-    length: int
-    page: str | None  # the page that shows the game turn by turn, if there is one
-
-
-def _games_of_row(row: _Row, results: Results) -> dict[tuple[int, int], _GameResult]:
-    """Return a row's games, up to the limit, by deal and index in the deal."""
-    run = row.submission.run
-    seats, per_deal = run.planned.contender_seats, run.planned.games_per_deal
-    shown = {*choose_games(row.submission).games}
-    query = "SELECT game, outcome FROM games WHERE (game % ?) / ? = ? ORDER BY game LIMIT ?"
-    games = {}
-    for game, packed in run.db.read(query, (per_deal, seats, row.place, _MAX_LISTED_GAMES)):
-        outcome = run.outcome(packed)
-        seat = outcome.contender_seat or 0
-        result = results.describe_ending(outcome.marks[seat], outcome.capped)
-        page = f"{report_path(row.submission)}/games/{game}.html" if game in shown else None
-        length = outcome.game_counts[0]
-        games[game // per_deal, game % seats] = _GameResult(game, len(outcome.seats), seat, result, length, page)
-    return games
-
-
-def _page_of_pair(board: _Board, pair: PairRow) -> Page:
+def _page_of_pair(board: Board, pair: PairRow) -> Page:
     """Build the page that compares two rows on their common deals, with the games that differ."""
     one, other = board.rows[pair.one.name], board.rows[pair.other.name]
     names = [board.label(one.id), board.label(other.id)]
@@ -482,14 +323,14 @@ def _page_of_pair(board: _Board, pair: PairRow) -> Page:
         Section("The two rows", [NamedValues([(names[0], one.submission.file), (names[1], other.submission.file)])]),
     ]
     title = " against ".join(names)
-    preview = Preview(f"{title} at {_build_title(board)}. {summary}", _build_chart(board), names)
+    preview = Preview(f"{title} at {build_title(board)}. {summary}", _build_chart(board), names)
     return Page(board.page_path(pair), title, sections, preview=preview)
 
 
 def _differing_games(
     key: str,
-    one: Mapping[tuple[int, int], _GameResult],
-    other: Mapping[tuple[int, int], _GameResult],
+    one: Mapping[tuple[int, int], GameResult],
+    other: Mapping[tuple[int, int], GameResult],
     names: Sequence[str],
 ) -> tuple[str, ResultTable]:
     """Describe how often two rows had the same result on the same cards, and tabulate the other games."""
@@ -513,7 +354,7 @@ def _differing_games(
     return sentence, ResultTable(key, title, columns)
 
 
-def _page_of_games(board: _Board, row: _Row) -> Page:
+def _page_of_games(board: Board, row: Row) -> Page:
     """Build the page that lists a row's games with their results."""
     games, length = board.games[row.id], board.results.game_counts[0]
     shown = [*games.values()]
@@ -525,8 +366,8 @@ def _page_of_games(board: _Board, row: _Row) -> Page:
         Column("result", "result", "text", [one.result for one in shown]),
         Column(length, length, "count", [one.length for one in shown]),
     ]
-    notes = [f"To see a game turn by turn: {_command_with('replay', row.submission.file, '--game', 'K')}"]
-    notes += [f"The first {_MAX_LISTED_GAMES:,} games."] if len(games) == _MAX_LISTED_GAMES else []
+    notes = [f"To see a game turn by turn: {command_with('replay', row.submission.file, '--game', 'K')}"]
+    notes += [f"The first {MAX_LISTED_GAMES:,} games."] if len(games) == MAX_LISTED_GAMES else []
     key = f"{row.submission.key}-{row.place}-games"
     table = ResultTable(key, f"Games of {one_line(row.name)}", columns, notes)
     return Page(row.games_path, f"Games of {one_line(row.name)}", [Section("Games", [table])])

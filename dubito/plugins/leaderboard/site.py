@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from dubito.errors import one_line
-from dubito.plugins.leaderboard.pages import choose_games, leaderboard_pages, report_path
+from dubito.plugins.leaderboard.board import choose_games, report_path
+from dubito.plugins.leaderboard.pages import leaderboard_pages
 from dubito.plugins.leaderboard.submissions import Submissions
 from dubito.report.games import ShownGames
 from dubito.report.render import Renderer, Site

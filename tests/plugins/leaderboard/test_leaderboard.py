@@ -140,6 +140,16 @@ def test_valid_submissions_have_rows_and_invalid_ones_reasons(site: Path) -> Non
     assert model["cost"] > 0.01
 
 
+def test_first_screen_has_the_rung_of_the_model(site: Path) -> None:
+    """The run is too small for a significant difference, so the model beats no bot."""
+    page = (site / "index.html").read_text()
+    first, _, more = page.partition('<details class="folded"')
+    assert '<h1 class="hero">It is too early to name a winner.</h1>' in first
+    assert re.findall(r'<p class="(rung|ground)">', first) == ["rung"] * 5 + ["ground"]
+    assert first.index("house:house-sharp@plain", first.index('class="climbers"')) < first.index('class="ground"')
+    assert 'id="board-0"' in more
+
+
 def read_files(site: Path) -> dict[str, bytes]:
     return {path.relative_to(site).as_posix(): path.read_bytes() for path in site.rglob("*") if path.is_file()}
 
