@@ -12,6 +12,8 @@ from dubito.experiment.lies import LIES, LieCounts, LieRate
 from dubito.experiment.stored import Run
 from dubito.game import Lie, Measure, Results
 from dubito.report.deception import Stories
+from dubito.report.games import ShownGames
+from dubito.report.introductions import introduce
 from dubito.report.run_tables import (
     attempts_table,
     calibration_bins,
@@ -348,18 +350,19 @@ def bot_pages(
     source: Run,
     scanned: Scan,
     lies: LieCounts | str | None,
-    examples: dict[str, ResultTable],
+    shown: ShownGames,
     stories: Stories | None,
 ) -> list[Page]:
-    """Return the pages of all players, in ranking order. `examples` contains example decisions of model players."""
-    rows = source.rows
+    """Return the pages of all players, in ranking order. Each begins with how the player decides."""
+    examples = shown.example_tables()
     pages = []
-    for row in rows:
+    for row in source.rows:
         page = _bot_page(source, scanned, lies, row, examples.get(row.name))
+        sections = [introduce(source, row.name, shown.words)]
         if stories:
-            lie_section = stories.section(source.names.index(row.name), rank_order(source))
-            page = replace(page, sections=[*lie_section, *page.sections])
-        pages.append(page)
+            player = source.names.index(row.name)
+            sections += [*stories.style(player), *stories.section(player, rank_order(source))]
+        pages.append(replace(page, sections=[*sections, *page.sections]))
     return pages
 
 

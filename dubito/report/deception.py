@@ -27,6 +27,8 @@ from dubito.report.tables import (
 from dubito.stats.players import Calibration, calibrations, cluster_sums, is_mistake
 from dubito.stats.rates import Rate, clustered_rate
 
+_MAX_SIZES: Final = 4  # sizes of plays in a player's bars
+_PILES: Final = (("1 to 4 cards", 1, 4), ("5 to 9 cards", 5, 9), ("10 or more cards", 10, 99))
 _MAX_MOMENTS: Final = 5  # maximum number of lies shown, and of mistakes
 _MOMENTS_NOTE: Final = (
     "Covers only games with a page, ordered by the cards at stake. Successful: voluntary {lies} that an opponent "
@@ -59,8 +61,7 @@ class Stories:
 
     def tiles(self, names: Sequence[str]) -> list[Tiles]:
         """Return a card for each model among these players, with three figures, a description and two links."""
-        lie, lies, _ = self._words
-        cards = []
+        lies, cards = self._words[1], []
         for name in (one for one in names if one in self.source.models):
             player = self.source.names.index(name)
             figures = [(f"Voluntary {lies}", self.lies.share(player, "chosen"))]
@@ -68,11 +69,36 @@ class Stories:
                 figures.append((f"{lies.capitalize()} that were caught", self.lies.share(player, "caught")))
             if self.source.game.has_lie_marks:
                 figures.append((f"{lies.capitalize()} it catches", self.lies.share(player, "hits")))
-            links = [self._link_moment(f"Boldest {lie}", one) for one in self.boldest_lies(player)[:1]]
-            links += [self._link_moment("Worst mistake", one) for one in self.mistakes(player)[:1]]
             text = " ".join(self._describe_skill(player))
-            cards.append(Tiles(name, self.source.kinds[name], f"bots/{player}.html", figures, text, links))
+            path = f"bots/{player}.html"
+            cards.append(Tiles(name, self.source.kinds[name], path, figures, text, self._two_moments(player)))
         return cards
+
+    def _two_moments(self, player: int) -> list[tuple[str, str, str, DrawnCards]]:
+        links = [self._link_moment(f"Boldest {self._words[0]}", one) for one in self.boldest_lies(player)[:1]]
+        return links + [self._link_moment("Worst mistake", one) for one in self.mistakes(player)[:1]]
+
+    def style(self, player: int) -> list[Section]:
+        """Return bars of when the player lies and what it calls, with its best and worst moment."""
+        if not self.source.game.has_lie_marks:
+            return []
+        name, (_, lies, call) = self.source.names[player], self._words
+        plays = [one for one in self.lies.tracked_plays if one.player == player]
+        words = [one for one in self.lies.tracked_responses if one.player == player]
+        figures = [
+            (
+                f"Voluntary {lies} with {pluralize(cards)}",
+                self._voluntary_rate(one for one in plays if one.cards == cards),
+            )
+            for cards in sorted({one.cards for one in plays})[:_MAX_SIZES]
+        ]
+        for title, least, most in _PILES:
+            rate = self._voluntary_rate(one for one in plays if least <= one.pile <= most)
+            figures.append((f"Voluntary {lies}, {title} at stake", rate))
+        for title, is_lie in ((f"{lies.capitalize()} that it {call}s", True), (f"Honest plays that it {call}s", False)):
+            figures.append((title, self._rate((one.game, one.called) for one in words if one.is_lie is is_lie)))
+        path = f"bots/{player}.html"
+        return [Section("", [Tiles(name, self.source.kinds[name], path, figures, "", self._two_moments(player))])]
 
     def section(self, player: int, order: Sequence[int]) -> list[Section]:
         """Return the section for the player's page, or an empty list if the game does not mark lies.

@@ -8,6 +8,7 @@ from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.stored import Run
 from dubito.game import FALLBACK_OUTCOME
 from dubito.report.highlights import Highlights, opening
+from dubito.report.introductions import ModelWords
 from dubito.report.search import GameFields
 from dubito.report.tables import (
     Column,
@@ -115,6 +116,7 @@ class ShownGames:
     games: ReplayedGames
     asked: ModelDecisions
     examples: dict[str, list[_Example]] = field(default_factory=dict)
+    words: ModelWords = field(default_factory=ModelWords)
     with_pages: list[int] = field(default_factory=list)  # games with a page
     why_not: dict[int, str] = field(default_factory=dict)  # reasons why the other games have no page
     written: int = 0  # characters of the pages so far
@@ -150,6 +152,7 @@ class ShownGames:
             self.highlights.scan_game(game, story, [self.source.label(name) for name in names], decisions)
             for decision in decisions:
                 self._example(game, names[decision["seat"]], decision, texts)
+                self.words.add(names[decision["seat"]], game, decision, texts, self.asked.shared)
             self.with_pages.append(game)
             self.plays[game] = [(turn["seat"], played_cards(story, turn)) for turn in story["turns"]]
             self.turns[game] = {move: turn for move, (turn, _) in own_moves(story["turns"]).items()}

@@ -224,7 +224,7 @@ def write_run_pages(
         pages.append(page)
         looks.append((page.title, page.path, page.about))
     pages.append(overview(source, scanned, counted, stories, looks))
-    for page in (*pages, *bot_pages(source, scanned, lies, shown.example_tables(), stories)):
+    for page in (*pages, *bot_pages(source, scanned, lies, shown, stories)):
         put_page(folder, page.with_kinds(source.kinds), render)
 
 

@@ -479,10 +479,11 @@ class ComparisonPart(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Verbatim:
-    """Preformatted text."""
+    """Preformatted text. If `folded`, it opens on a click."""
 
     title: str
     text: str
+    folded: bool = False
 
 
 def value_range(cells: Iterable[tuple[float | None, int]]) -> tuple[float, float]:
