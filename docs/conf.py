@@ -53,6 +53,25 @@ def with_contents(app: Sphinx, page: str, source: list[str]) -> None:
         source[0] += "\n```{toctree}\n:hidden:\n\n" + "\n".join(listed) + "\n```\n"
 
 
+# What the theme leaves out for people who use a keyboard or a screen reader, as the theme's text and ours.
+_ACCESSIBLE = {
+    '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="All pages">',
+    '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
+    '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
+    "<pre>": '<pre tabindex="0">',
+}
+
+
+def mend_pages(app: Sphinx, failure: Exception | None) -> None:
+    for page in [] if failure else Path(app.outdir).rglob("*.html"):
+        text = page.read_text()
+        for theirs, ours in _ACCESSIBLE.items():
+            text = text.replace(theirs, ours)
+        page.write_text(text)
+
+
 def setup(app: Sphinx) -> None:
-    """Register the hook; Sphinx calls this."""
+    """Register the hooks; Sphinx calls this."""
     app.connect("source-read", with_contents)
+    app.connect("build-finished", mend_pages)
