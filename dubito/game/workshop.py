@@ -1,13 +1,31 @@
-"""What the prompt workshop, the checks of bots and recorded positions need to know about a game."""
+"""What the prompt workshop, the checks of bots, recorded positions and forks need to know about a game."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic
+from random import Random
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
-from dubito.game.base import BaseGame, R, S
+from dubito.game.base import BaseGame, R, S, State
+from dubito.game.events import EVERYTHING
+from dubito.game.log import Log, SeatLog
 
 if TYPE_CHECKING:
     from dubito.game.log import Position
     from dubito.game.table import Table
+
+
+class ForkStart(NamedTuple):
+    """A deal and the moves up to a moment of its game."""
+
+    deal: Callable[[], State]
+    moves: Sequence[Any]
+
+    def replay(self) -> tuple[State, Log]:
+        """Return the game at the moment, with its log. Raises IllegalOutput."""
+        state = self.deal()
+        log = Log(state.start)
+        for move in self.moves:
+            log.add(state.apply(move, EVERYTHING))
+        return state, log
 
 
 class Workshop(Generic[R, S]):
@@ -20,6 +38,7 @@ class Workshop(Generic[R, S]):
     MOMENTS: Mapping[str, Callable[[Any], bool]] = {}  # unusual moments of the game that bots rarely encounter
     CHECKED_RULES: Sequence[Mapping[str, object]] = ({},)  # the rules under which bots are checked
     RIGHT: str = ""  # describes `right_answer`
+    SETTABLE: Mapping[str, str] = {}  # what `change_start` can change, each with an example
 
     def __init__(self, game: BaseGame) -> None:
         self.game = game
@@ -31,6 +50,14 @@ class Workshop(Generic[R, S]):
     def world_pairs(self) -> Iterable[tuple["Position[R]", "Position[R]"]] | None:
         """Return pairs of positions that differ only in hidden information, or None to compare no positions."""
         return None
+
+    def sample_start(self, rules: R, log: SeatLog, chance: Random) -> ForkStart | None:
+        """Sample a game that the seat cannot distinguish from its own, or return None if the game has no sampling."""
+        return None
+
+    def change_start(self, start: ForkStart, key: str, value: str) -> ForkStart:
+        """Change what the seat to move has at this moment. Raises UsageError if it is impossible."""
+        raise NotImplementedError
 
     def sample_tables(self) -> Iterable[tuple["Table", R]] | None:
         """Return tables for testing prompts, each with its rules. If None, the game's bots play."""

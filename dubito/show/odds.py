@@ -21,6 +21,7 @@ from dubito.experiment.play import draw_lineup
 from dubito.experiment.stored import Run
 from dubito.files import read_text, write_whole
 from dubito.game import Results, State
+from dubito.game.events import EVERYTHING
 from dubito.game.moves import Forfeit
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
@@ -125,7 +126,7 @@ def _measure_work(table: Table) -> int:
     """
     copy, until = Copies(table), monotonic() + _MAX_TRIAL_SECONDS
     for _ in ("cold", "warm"):
-        played, moves, calls, before = _reseed(copy(), "work"), 0, _CallCounter(), sys.getprofile()
+        played, moves, calls, before = reseed(copy(), "odds/work"), 0, _CallCounter(), sys.getprofile()
         sys.setprofile(calls)
         try:
             while not played.state.over and moves < _TRIAL_MOVES:
@@ -174,14 +175,14 @@ class _PlayoutRunner:
         """Yield the number of playouts won by each seat, at every moment from the deal to the end."""
         yield self._count_wins(f"{self.number}/0")
         for moment, output in enumerate(moves, 1):
-            _repeat_move(self.table, output)
+            repeat_move(self.table, output)
             yield self._count_wins(f"{self.number}/{moment}")
 
     def _count_wins(self, seed: str) -> list[int]:
         seats, is_over = range(len(self.table.entrants)), self.table.state.over
         won, copy = [0 for _ in seats], Copies(self.table)
         for playout in range(1 if is_over else self.playouts):
-            end = self._play_out(_reseed(copy(), f"{seed}/{playout}"))
+            end = self._play_out(reseed(copy(), f"odds/{seed}/{playout}"))
             outcome = build_outcome(end, [*seats], None, [0] * len(seats))
             for seat in winners(self.results, outcome.buckets(self.results), outcome.counts):
                 won[seat] += self.playouts if is_over else 1
@@ -216,21 +217,22 @@ class Copies:
         return copied
 
 
-def _repeat_move(table: Table, output: object) -> None:
-    """Make a recorded move. The player also decides, so that its memory is the same as in the game."""
+def repeat_move(table: Table, output: object) -> None:
+    """Make a recorded move. A bot also decides, so that its memory is the same as in the game."""
     state, player = table.state, table.players[table.state.seat]
     if output is None or isinstance(output, Forfeit):
         raise UsageError("it was forfeited")
     assert player is not None
-    player.play(state.view())
-    table.send_events(state.apply(output, True), state.turns_played)
+    if not player.is_model:
+        player.play(state.view())
+    table.send_events(state.apply(output, EVERYTHING), state.turns_played)
 
 
-def _reseed(copied: Table, seed: str) -> Table:
-    """Seed the random streams of a copied table."""
-    for seat, player in enumerate(copied.players):
+def reseed(table: Table, seed: str) -> Table:
+    """Seed the random streams of all players of a table."""
+    for seat, player in enumerate(table.players):
         assert player is not None
         streams = player._seating.streams
         for name, stream in (("bot", streams.bot), ("framework", streams.framework)):
-            stream.seed(f"odds/{seed}/{seat}/{name}")
-    return copied
+            stream.seed(f"{seed}/{seat}/{name}")
+    return table

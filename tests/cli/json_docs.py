@@ -11,6 +11,7 @@ from dubito.plugins.deception.documents import DeceptionObject
 from dubito.plugins.leaderboard.documents import RatingObject
 from dubito.plugins.openspiel.policy.contenders import CorrectedResult
 from dubito.plugins.openspiel.policy.documents import PolicyObject
+from dubito.plugins.study.documents import ForkObject
 from dubito.report.documents import Document
 from tests.cli.kit import REPO
 
@@ -30,7 +31,7 @@ dubito status runs --json | jq -r '.runs[] | select(.state == "stopped") | .fold
 python -m dubito.report.documents > output.schema.json    # all of this as a JSON Schema
 ```
 """
-_OF_PLUGINS: Final[list[type[Document]]] = [RatingObject, DeceptionObject, PolicyObject]
+_OF_PLUGINS: Final[list[type[Document]]] = [RatingObject, DeceptionObject, PolicyObject, ForkObject]
 _COMMANDS: Final = (
     "run",
     "merge",
@@ -46,6 +47,7 @@ _COMMANDS: Final = (
     "rate",
     "deception",
     "policy",
+    "fork",
 )
 
 

@@ -1,15 +1,17 @@
 """Dubito for the prompt workshop (see `dubito/workshop/recordings.py`)."""
 
 from collections.abc import Iterator, Mapping
+from random import Random
 from typing import Final
 
-from dubito.game.log import Position
+from dubito.game.log import Position, SeatLog
 from dubito.game.table import Table
-from dubito.game.workshop import Workshop
+from dubito.game.workshop import ForkStart, Workshop
 from dubito.games.dubito.engine import State, last_play_is_dishonest
 from dubito.games.dubito.facts import sample_tables
 from dubito.games.dubito.knowledge import Knowledge
 from dubito.games.dubito.rules import DubitoRules
+from dubito.games.dubito.worlds import change_hand, sample_world, start_of
 
 _ALWAYS: Final = [
     ("rule_text", "rules"),
@@ -80,7 +82,14 @@ class DubitoWorkshop(Workshop[DubitoRules, State]):
         ],
         "E": [*_ALWAYS, ("number", "question"), ("board_cards", "history"), *_AFTER],
     }
+    SETTABLE = {"hand": "hand=2,2,7,0 (0 is a joker)"}
     RIGHT = "doubted bluffs and accepted honest plays (node C)"
+
+    def sample_start(self, rules: DubitoRules, log: SeatLog, chance: Random) -> ForkStart:
+        return start_of(sample_world(rules.engine_rules, log, chance))
+
+    def change_start(self, start: ForkStart, key: str, value: str) -> ForkStart:
+        return change_hand(start, value)
 
     def sample_tables(self) -> Iterator[tuple[Table, DubitoRules]]:
         return sample_tables()

@@ -8,11 +8,14 @@ are all cards of a hand when one is played. How players choose their cards is ig
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice, product
 from random import Random
 from typing import Final
 
+from dubito.errors import IllegalOutput, UsageError
 from dubito.game import GameEvent
 from dubito.game.log import SeatLog
+from dubito.game.workshop import ForkStart
 from dubito.games.dubito.cards import JOKER, NUMBERS, Hand, TurnOutput
 from dubito.games.dubito.engine import Rules, State
 from dubito.games.dubito.events import (
@@ -25,6 +28,7 @@ from dubito.games.dubito.events import (
 )
 
 _MIXING_SWAPS: Final = 300  # swaps of two cards, enough to make all deals equally likely
+_MAX_OWNERS: Final = 1_000  # ways to take cards from other seats that `change_hand` tries
 _MAX_SWAPS: Final = 10_000  # maximum number of swaps without finding a deal that fits
 
 
@@ -57,6 +61,62 @@ def sample_world(rules: Rules, log: SeatLog, chance: Random) -> World:
                 continue
         state.apply(moves[-1], announce=0)
     return World(rules, tuple(map(tuple, hands)), tuple(moves))
+
+
+def start_of(world: World) -> ForkStart:
+    copies = world.rules.copies
+    return ForkStart(lambda: State(world.rules, [Hand(hand, copies) for hand in world.hands]), world.moves)
+
+
+def change_hand(start: ForkStart, text: str) -> ForkStart:
+    """Deal other cards, so that the seat to move holds these after the same moves.
+
+    It swaps cards that it was dealt and has not played with cards that other seats were dealt and have not played.
+    Raises UsageError if there is no such deal.
+    """
+    state, log = start.replay()
+    assert isinstance(state, State)
+    dealt, rules, seat = start.deal(), state.rules, state.seat
+    assert isinstance(dealt, State)
+    held, others = Counter(state.hands[seat].cards), [other for other in range(len(dealt.hands)) if other != seat]
+    wanted = Counter(int(card) if card.strip().isdecimal() else -1 for card in text.split(","))
+    given, taken = (held - wanted).elements(), [*(wanted - held).elements()]
+    if wanted.total() == held.total():
+        swaps = [*zip(given, taken, strict=True)]
+        sources = [[other for other in others if card in state.hands[other].cards] for card in taken]
+        for owners in islice(product(*sources), _MAX_OWNERS):
+            hands = [[*hand.cards] for hand in dealt.hands]
+            for (card, other_card), owner in zip(swaps, owners, strict=True):
+                if card in hands[seat] and other_card in hands[owner]:
+                    hands[seat].remove(card)
+                    hands[owner].remove(other_card)
+                    hands[seat].append(other_card)
+                    hands[owner].append(card)
+            changed = start_of(World(rules, tuple(map(tuple, hands)), tuple(start.moves)))
+            if not any(map(_has_set, hands, [rules.copies] * len(hands))) and _leads_to(changed, wanted, log.of(-1)):
+                return changed
+    free = Counter[int]()
+    for other in range(len(dealt.hands)):
+        free += Counter(state.hands[other].cards) & Counter(dealt.hands[other].cards)
+    raise UsageError(
+        f"hand: seat {seat} cannot hold these cards; give {held.total()}, separated by commas, as it holds "
+        f"{', '.join(map(str, sorted(held.elements())))}, and exchange only cards that were dealt and not played: "
+        f"{', '.join(f'{n} x {card}' for card, n in sorted(free.items()))}"
+    )
+
+
+def _has_set(hand: Sequence[int], copies: int) -> bool:
+    return any(n == copies for card, n in Counter(hand).items() if card != JOKER)
+
+
+def _leads_to(start: ForkStart, hand: Counter[int], public: SeatLog) -> bool:
+    """Return whether the moves are legal, everyone sees the same events, and the seat to move holds this hand."""
+    try:
+        state, log = start.replay()
+    except IllegalOutput:
+        return False
+    assert isinstance(state, State)
+    return [*log.of(-1)] == [*public] and Counter(state.hands[state.seat].cards) == hand
 
 
 def _own_plays(log: SeatLog) -> list[tuple[int, ...]]:

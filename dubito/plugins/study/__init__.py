@@ -1,0 +1,1 @@
+"""Studies: one moment of a game, played on many times."""
