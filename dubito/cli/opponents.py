@@ -95,9 +95,10 @@ def load_family() -> FamilyGames | None:
     """Return the games of the first family whose library is installed, or None."""
     for family in find_families(Path.cwd()):
         with suppress(UsageError):
-            names = [f"{family.name}:{one.name}" for one in family.members() if one.why_not is None]
+            members = {f"{family.name}:{one.name}": one for one in family.members() if one.why_not is None}
+            names, is_open = [*members], [name for name, one in members.items() if one.is_open]
             featured = [name for name in names if name.partition(":")[2] in family.featured]
-            return FamilyGames(family.name, names, featured, bots_of_game)
+            return FamilyGames(names, featured, bots_of_game, is_open)
     return None
 
 

@@ -98,6 +98,7 @@ class Member(NamedTuple):
     seats: tuple[int, int]
     about: str
     why_not: str | None = None  # why the member cannot be played
+    is_open: bool = False  # whether nothing is hidden in it
 
 
 class Family(NamedTuple):

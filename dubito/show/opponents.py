@@ -3,7 +3,7 @@
 Viewers who can see all cards are also shown a model's reasoning.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -273,7 +273,7 @@ def bots_of_game(name: str) -> Opponents:
 class FamilyGames(NamedTuple):
     """The games of a family, such as OpenSpiel's."""
 
-    title: str
     names: Sequence[str]  # names of all games that can be played, such as openspiel:kuhn_poker
     featured: Sequence[str]  # names of the games to show with a picture
     find: Callable[[str], Opponents]
+    open: Collection[str] = ()  # names of the games in which nothing is hidden

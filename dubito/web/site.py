@@ -123,7 +123,7 @@ class PlaySite:
             game=game,
             person=visit.person,
             hero=(hero := self._tile(game)),
-            usual_level=next(level for level in ("models", "medium", *hero.levels) if level in hero.levels),
+            usual_level=next(level for level in ("models", "medium", *reversed(hero.levels)) if level in hero.levels),
             tiles=[self._tile(one) for one in self.tables.games if one.name != game.name],
             more=self.tables.more_games,
             lead=words.LEAD,

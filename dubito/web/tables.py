@@ -384,7 +384,7 @@ class Tables:
 
     @cached_property
     def _family(self) -> FamilyGames:
-        return self._load_family() or FamilyGames("", [], [], self._no_opponents)
+        return self._load_family() or FamilyGames([], [], self._no_opponents)
 
     @property
     def games(self) -> list[Game]:
@@ -397,9 +397,11 @@ class Tables:
 
     @property
     def more_games(self) -> list[tuple[str, list[str]]]:
-        """The other games by family. Their names omit the family's name."""
-        names = [name.partition(":")[2] for name in self._family.names if self._is_hidden(name)]
-        return [(self._family.title, names)] if names else []
+        """The other games of the family under a title, those in which something is hidden first."""
+        more = [name for name in self._family.names if self._is_hidden(name)]
+        hidden, is_open = ([name for name in more if (name in self._family.open) is so] for so in (False, True))
+        titled = [("more games with hidden cards or moves", hidden), ("games in which nothing is hidden", is_open)]
+        return [(title, names) for title, names in titled if names]
 
     def game(self, name: str) -> Game:
         return self._load_opponents(name).game

@@ -1,10 +1,12 @@
 """Other games in the browser: offered, played, stored and resumed, without revealing hidden cards."""
 
+import json
 import re
 import shutil
 from collections.abc import Iterator
 from copy import copy, deepcopy
 from dataclasses import replace
+from html import unescape
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
@@ -262,7 +264,15 @@ def test_lobby_pictures_games_of_an_installed_family_and_lists_the_rest(home: Pa
         browser = server.browser()
         lobby = browser("GET", "/").text
         assert 'data-game="openspiel:kuhn_poker"' in lobby
-        assert "more openspiel games" in lobby
+        hidden, nothing_hidden = lobby.partition(" games in which nothing is hidden")[::2]
+        assert re.search(r"\d+ more games with hidden cards or moves</summary>", hidden)
+        assert ("game=openspiel:chess" in hidden, "game=openspiel:chess" in nothing_hidden) == (False, True)
+        assert "game=openspiel:universal_poker" in hidden
+        tile = unescape(lobby[lobby.index('data-game="openspiel:kuhn_poker"') :]).partition(">")[0]
+        assert {level: bots[0] for level, bots in json.loads(re.findall(r"\{.*\}", tile)[0]).items()} == {
+            "easy": "UniformRandom",
+            "hard": "Solved",
+        }
         assert '<a href="./?game=openspiel:goofspiel">goofspiel</a>' in lobby
         assert 'data-game="openspiel:goofspiel"' in browser("GET", "/?game=openspiel:goofspiel").text
         view = browser.sit(["UniformRandom"], game="openspiel:kuhn_poker", seed=1)

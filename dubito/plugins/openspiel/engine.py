@@ -146,8 +146,9 @@ def members() -> Iterator[Member]:
     perfect = pyspiel().GameType.Information.PERFECT_INFORMATION
     for kind in sorted(pyspiel().registered_games(), key=lambda kind: str(kind.short_name)):
         seats = kind.min_num_players, kind.max_num_players
-        about = "nothing is hidden" if kind.information == perfect else "hidden information"
-        yield Member(kind.short_name, seats, about, explain_unplayable(kind))
+        is_open = kind.information == perfect
+        about = "nothing is hidden" if is_open else "hidden information"
+        yield Member(kind.short_name, seats, about, explain_unplayable(kind), is_open)
 
 
 def canonical_name(game: Engine) -> str:

@@ -1,10 +1,11 @@
 """OpenSpiel's games in words for people at the table and for spectators."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from dubito.errors import UsageError, one_line
+from dubito.errors import UsageError, one_line, pluralize
 from dubito.files import NoRules
 from dubito.game import Game, GameEvent
 from dubito.game.reader import Reader
@@ -50,8 +51,13 @@ class OpenSpielTeller(Teller[State]):
         return [*seen, _text_panel(f"The whole state{_WRITTEN}", str(state.state))]
 
     def ending(self) -> list[str]:
-        gains = ", ".join(f"{self.reader.name(seat)} {gain:g}" for seat, gain in enumerate(self.state.state.returns()))
-        return [f"The game is over. Returns: {gains}.", f"{self.state.turns_played} moves"]
+        own, reader = own_words(self.state.engine), self.reader
+        unit = own.unit if own and own.unit else "point"
+        gains = []
+        for seat, gain in enumerate(self.state.state.returns()):
+            verb = "wins" if gain > 0 else "loses"
+            gains.append(f"{reader.does(seat, verb)} {_amount(abs(gain), unit)}" if gain else reader.name(seat) + " 0")
+        return [f"The game is over: {', '.join(gains)}.", pluralize(self.state.turns_played, "move")]
 
 
 class OpenSpielWords(Words[State, NoRules]):
@@ -66,9 +72,18 @@ class OpenSpielWords(Words[State, NoRules]):
         if self._own:
             self.FACES = self._own.faces
             self.DRAWN_LINES = ("You hold ", "Community card", "Pot ")
-        bot, others = "SimpleGin" if game.name.startswith(_GIN) else game.fallback, game.seats[0] - 1
-        self.BOTS = [bot] * others
-        self.EASY, self.HARD = ["FirstLegal"] * others, ["Solved"] * others
+        self._is_gin, others = game.name.startswith(_GIN), game.seats[0] - 1
+        self.BOTS = ["SimpleGin" if self._is_gin else game.fallback] * others
+        self.EASY, self.HARD = [game.fallback] * others, ["Solved"] * others
+
+    def default_bots(self, names: Sequence[str]) -> list[str]:
+        return [bot for bot in self.HARD if bot in names] or super().default_bots(names)
+
+    def strengths(self, names: Sequence[str]) -> list[tuple[str, list[str]]]:
+        """Return the quick games. A game without a simple bot of its own has no medium."""
+        levels = super().strengths(names)
+        levels = [(name, bots) for name, bots in levels if name != "medium" or self._is_gin]
+        return levels if len(levels) > 1 else []
 
     @property
     def TITLE(self) -> str:  # noqa: N802, as in Words
@@ -92,7 +107,7 @@ class OpenSpielWords(Words[State, NoRules]):
                 return "The game begins."
             case SeenEvent(entries):
                 shown = (entry for entry in entries if entry.by is not None or not is_open(self._engine))
-                return " ".join(_sentence(entry.text) for entry in shown)
+                return " ".join(_sentence(self._draw_cards(entry.text)) for entry in shown)
         return ""
 
     def describe_view(self, state: State, seat: int, reader: Reader) -> list[str]:
@@ -143,12 +158,25 @@ class OpenSpielWords(Words[State, NoRules]):
             return _PLAIN_VERDICTS[_sign(gain)]
         return f"Your return is {gain:g}."
 
+    def _draw_cards(self, text: str) -> str:
+        """Replace the engine's names of gin's cards: 2♣ 2♦ instead of 2c2d."""
+        return _GIN_CARDS.sub(_with_suits, text) if self._is_gin else text
+
     def label_answer(self, state: State, answer: object) -> str:
-        name = str(answer)
+        name = self._draw_cards(str(answer))
         return f"{name[:1].upper()}{name[1:]}"
 
     def speech(self, output: object, events: Sequence[GameEvent]) -> str:
-        return str(output) if self._own or is_open(self._engine) else ""
+        return self._draw_cards(str(output)) if self._own or is_open(self._engine) else ""
+
+
+_SUIT_SIGNS: Final = {"s": "♠", "c": "♣", "d": "♦", "h": "♥"}
+_GIN_CARDS: Final = re.compile(r"\b(?:[A23456789TJQK][scdh])+\b")
+
+
+def _with_suits(cards: re.Match[str]) -> str:
+    pairs = zip(cards[0][::2], cards[0][1::2], strict=True)
+    return " ".join(f"{rank.replace('T', '10')}{_SUIT_SIGNS[suit]}" for rank, suit in pairs)
 
 
 _PLAIN_VERDICTS: Final = {1: "You win!", 0: "It is a draw.", -1: "You lose."}

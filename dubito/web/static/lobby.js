@@ -33,7 +33,7 @@ const level = () => start.elements.level?.value ?? Object.keys(JSON.parse(start.
 
 function begin({ game: name, levels }) {
   const known = JSON.parse(levels);
-  return deal({ game: name, bots: known[level()] ?? Object.values(known)[0] }, $("refused"));
+  return deal({ game: name, bots: known[level()] ?? Object.values(known).at(-1) }, $("refused"));
 }
 
 start.addEventListener("submit", (event) => {
