@@ -68,7 +68,6 @@ def pictures(into: Path) -> None:
         chrome.open(Path("report/index.html"))
         chrome.screenshot(into / "report.webp")
         chrome.open(Path("report/compare.html"))
-        chrome.run("[...document.querySelectorAll('h2')].at(-1).scrollIntoView()")
         chrome.screenshot(into / "compare.webp")
         chrome.screen(1440, 900)
         game, caught = CAUGHT
