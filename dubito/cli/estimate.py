@@ -1,6 +1,7 @@
 """`dubito estimate`: the calls, tokens, cost and time of a run with models, before anything is spent."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -8,25 +9,29 @@ import click
 
 from dubito.cli.options import config_options, games_path_option, given_permits, json_option, program_options
 from dubito.cli.output import note, print_document, say, table
-from dubito.errors import UsageError
+from dubito.errors import UsageError, one_line
 from dubito.experiment.call_options import call_options
 from dubito.experiment.config import parse_config, read_config
-from dubito.experiment.estimate import Estimate as PlayerFigures
 from dubito.experiment.estimate import (
+    NOTHING,
     Figure,
     describe_reach,
     estimate_duration,
     sum_figures,
     useful_in_flight,
 )
+from dubito.experiment.estimate import Estimate as PlayerFigures
 from dubito.experiment.estimate import estimate as estimate_players
-from dubito.experiment.experiment import describe_fake_models
+from dubito.experiment.experiment import Experiment, describe_fake_models
 from dubito.experiment.model_players import check_models, end_of_model_warnings, limit_paid_games, old_price_warnings
+from dubito.experiment.power import POWER, DealsNeeded, estimate_deals
 from dubito.experiment.resolve import resolve
+from dubito.experiment.stored import open_recorded_run
+from dubito.game import Results
 from dubito.game.find import find_bots
 from dubito.llm.limiter import format_duration
 from dubito.model_settings import SHORT_FORM_SETTINGS
-from dubito.report.documents import EstimateObject, PlayerEstimate, TypicalUse
+from dubito.report.documents import DealsNeededResult, EstimateObject, PlayerEstimate, TypicalUse
 from dubito.store.spend import PICO, dollars
 
 
@@ -36,14 +41,19 @@ from dubito.store.spend import PICO, dollars
               help="Base the estimate on this run with the same models. Can be repeated.")  # fmt: skip
 @click.option("--thoughts", default=500, show_default=True, type=click.IntRange(0),
               help="Maximum reasoning tokens per answer, if not known from a run.")  # fmt: skip
+@click.option("--detect", type=click.FloatRange(0, min_open=True), metavar="POINTS",
+              help="Use as many deals as detect this difference, going by the pilot run in --from.")  # fmt: skip
 @games_path_option
 @program_options
 @config_options("bots", "contenders", "games", *SHORT_FORM_SETTINGS)
 @json_option
-def estimate(config: Path, runs: tuple[Path, ...], thoughts: int, as_json: bool, **flags: str | None) -> None:
+def estimate(
+    config: Path, runs: tuple[Path, ...], thoughts: int, detect: float | None, as_json: bool, **flags: str | None
+) -> None:
     """Estimate the calls, tokens, cost and time of an experiment.
 
-    No real model is called: a few games are played with fake models, or the figures are read from runs.
+    No real model is called: a few games are played with fake models, or the figures are read from runs. With --detect,
+    the number of games is the one that detects a difference between any two contenders with a probability of 0.8.
     """
     here = Path.cwd()
     checked = parse_config(read_config(config), str(config), flags)
@@ -52,6 +62,17 @@ def estimate(config: Path, runs: tuple[Path, ...], thoughts: int, as_json: bool,
     registry = find_bots(here, checked.game)
     options = call_options(checked.model_copy(update={"offline": True}), here, given_permits())
     run = limit_paid_games(check_models(resolve(checked, registry), options), checked, options)
+    needed = None
+    if detect is not None:
+        needed = _find_needed_deals(detect, run.experiment, runs)
+        games = round(needed.deals.typical) * run.experiment.games_per_deal
+        run = replace(run, experiment=replace(run.experiment, games=games))
+        if not as_json:
+            say(_describe_needed(needed, games, runs[0], run.game.results))
+    if needed is not None and not run.models:
+        if as_json:
+            print_document(_document(run.experiment.games, [], checked.in_flight, None, needed))
+        return
     if not run.models:
         raise UsageError(f"{config} has no model players, so it costs nothing")
     found = estimate_players(run, options, runs, thoughts)
@@ -65,7 +86,7 @@ def estimate(config: Path, runs: tuple[Path, ...], thoughts: int, as_json: bool,
         note(fake_models)
     reach = describe_reach(found, experiment, options.caps)
     if as_json:
-        print_document(_document(experiment.games, found, checked.in_flight, reach))
+        print_document(_document(experiment.games, found, checked.in_flight, reach, needed))
     else:
         at_most = "at most " if experiment.stop else ""
         _print(f"{at_most}{experiment.games:,} games", found, checked.in_flight)
@@ -74,6 +95,24 @@ def estimate(config: Path, runs: tuple[Path, ...], thoughts: int, as_json: bool,
     if (useful := useful_in_flight(found)) < checked.in_flight:
         note(f"One process can use about {useful} calls in flight at most, so a higher in_flight does not help.")
     note("The ranges cover best and worst cases of reasoning, caching and pricing. No model was called.")
+
+
+def _find_needed_deals(detect: float, planned: Experiment, runs: Sequence[Path]) -> DealsNeeded:
+    if not runs:
+        raise UsageError("--detect needs a pilot run of the same contenders", hint="add --from RUN")
+    with open_recorded_run(runs[0]) as pilot:
+        return estimate_deals(detect, planned, pilot)
+
+
+def _describe_needed(needed: DealsNeeded, games: int, pilot: Path, results: Results) -> str:
+    measure, deals = results.measures[0], needed.deals
+    points = f"{needed.difference:g}{'' if measure.span else ' points'} of {measure.title}"
+    holm = "" if needed.pairs == 1 else f", with Holm's method for {needed.pairs} pairs"
+    return (
+        f"To detect a difference of {points} with a probability of {POWER}{holm}: {deals.typical:,.0f} deals "
+        f"({games:,} games; 95 % range {deals.low:,.0f} to {deals.high:,.0f} deals). This is for "
+        f"{' and '.join(map(one_line, needed.pair))}, from {needed.pilot_deals:,} deals of {one_line(str(pilot))}."
+    )
 
 
 def _print(games: str, found: Sequence[PlayerFigures], in_flight: int) -> None:
@@ -100,7 +139,9 @@ def _total_cost(found: Sequence[PlayerFigures]) -> Figure | None:
     return sum_figures(priced) if priced else None
 
 
-def _document(games: int, found: Sequence[PlayerFigures], in_flight: int, reach: str | None) -> EstimateObject:
+def _document(
+    games: int, found: Sequence[PlayerFigures], in_flight: int, reach: str | None, needed: DealsNeeded | None
+) -> EstimateObject:
     players = []
     for one in found:
         usd = _usd(one.picodollars)
@@ -122,7 +163,14 @@ def _document(games: int, found: Sequence[PlayerFigures], in_flight: int, reach:
                 typical=typical,
             )
         )
-    total, duration = _usd(_total_cost(found)), estimate_duration(found, in_flight)
+    total, duration = _usd(_total_cost(found)), estimate_duration(found, in_flight) if found else NOTHING
+    detected = (
+        None
+        if needed is None
+        else DealsNeededResult(
+            **asdict(needed) | {"deals": needed.deals.typical}, range=(needed.deals.low, needed.deals.high), power=POWER
+        )
+    )
     return EstimateObject(
         games=games,
         players=players,
@@ -130,8 +178,9 @@ def _document(games: int, found: Sequence[PlayerFigures], in_flight: int, reach:
         seconds=duration.range,
         typical_usd=total and total.typical,
         typical_seconds=duration.typical,
-        batches=max(one.batches for one in found),
+        batches=max((one.batches for one in found), default=0),
         reach=reach,
+        needed=detected,
     )
 
 

@@ -362,6 +362,18 @@ class PlayerEstimate(DocumentPart):
     typical: TypicalUse
 
 
+class DealsNeededResult(DocumentPart):
+    """The deals that are needed to detect a difference between two contenders."""
+
+    difference: float = Field(description="in points, or in the measure's units")
+    power: float = Field(description="probability that a true difference of this size is significant")
+    pair: tuple[str, str] = Field(description="the pair whose difference varied most in the pilot run")
+    pairs: int = Field(description="number of pairs, for Holm's method")
+    deals: float = Field(description="the estimate on which everything else is based")
+    range: tuple[float, float] = Field(description="95 % range of `deals`")
+    pilot_deals: int
+
+
 class EstimateObject(Document):
     """An estimate for a run with models."""
 
@@ -374,6 +386,7 @@ class EstimateObject(Document):
     typical_seconds: float
     batches: int = Field(description="batches in a row, each of which waits for the one before it; 0 without batches")
     reach: str | None = Field(description="what the budget buys, and whether that is enough for a result")
+    needed: DealsNeededResult | None = Field(description="with --detect, the deals to play")
 
 
 class CachedModel(DocumentPart):

@@ -171,8 +171,13 @@ def deals_to_significance(n: int, d: int, d2: int, error: float = ERROR) -> int 
     The n differences are assumed to be typical. At 5 % two-sided, 1.96 + 0.84 = 2.8. The unit of d does not matter.
     Returns None if the mean or the variance is 0, since the number cannot be estimated in that case.
     """
-    variance, quantiles = variance_of(n, d, d2), normal_quantile(error) + _Z80
-    return math.ceil((quantiles * n / d) ** 2 * variance) if d and variance else None
+    variance = variance_of(n, d, d2)
+    return deals_to_detect(variance, d / n, error) if d and variance else None
+
+
+def deals_to_detect(variance: float, difference: float, error: float = ERROR) -> int:
+    """Return how many paired differences with this variance detect a mean of `difference` with 80 % power."""
+    return math.ceil(((normal_quantile(error) + _Z80) / difference) ** 2 * variance)
 
 
 def variance_of(n: int, d: int, d2: int) -> float:
