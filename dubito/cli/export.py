@@ -1,5 +1,6 @@
 """`dubito export`: write a run as one file that can be replayed elsewhere, or as a dataset."""
 
+import re
 import time
 from pathlib import Path
 
@@ -15,22 +16,27 @@ from dubito.store.folder import RUNS, missing_run_error, pack
 from dubito.store.lock import lock_folder
 from dubito.store.secret import is_revealed, reveal_seed
 
+is_licence = re.compile(r"[a-z0-9][a-z0-9.-]*").fullmatch
+
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("file", required=False, type=click.Path(path_type=Path))
-@click.option("--parquet", type=click.Path(path_type=Path), metavar="FOLDER",
+@click.option("--dataset", type=click.Path(path_type=Path), metavar="FOLDER",
               help="Write a dataset instead: Parquet files of games, decisions and events, with a card.")  # fmt: skip
+@click.option("--license", "licence", metavar="ID", help="The dataset's licence for its card, such as cc-by-4.0.")
 @click.option("--reveal", is_flag=True, help="Also reveal the secret seed of an unfinished RUN, which ends it.")
 @games_path_option
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
-def export(run: Path, file: Path | None, parquet: Path | None, reveal: bool, quiet: bool) -> None:
+def export(run: Path, file: Path | None, dataset: Path | None, licence: str | None, reveal: bool, quiet: bool) -> None:
     """Write RUN as one file that can be replayed anywhere.
 
     The file does not contain bots because they are code.
     """
-    if (file is None) == (parquet is None):
-        raise UsageError("give a FILE for `dubito replay`, or --parquet FOLDER for a dataset")
+    if (file is None) == (dataset is None):
+        raise UsageError("give a FILE for `dubito replay`, or --dataset FOLDER for a dataset")
+    if licence is not None and (file is not None or not is_licence(licence)):
+        raise UsageError("--license is the id of a dataset's licence, such as cc-by-4.0, and needs --dataset FOLDER")
     if file is not None and file.suffix.lower() not in ("", ".zip"):
         raise UsageError(
             f"{one_line(str(file))}: an export is a zip file",
@@ -39,8 +45,8 @@ def export(run: Path, file: Path | None, parquet: Path | None, reveal: bool, qui
     if not run.exists():
         raise missing_run_error(run, Path(RUNS))
     if file is None:
-        assert parquet is not None
-        _export_dataset(run, parquet, quiet)
+        assert dataset is not None
+        _export_dataset(run, dataset, licence, quiet)
         return
     manifest = run_folder.read_manifest(run)
     if "seed_sha256" in manifest["identity"] and not is_revealed(run):
@@ -63,15 +69,15 @@ def _end_secret(folder: Path, reveal: bool) -> None:
             reveal_seed(folder, str(run.planned.seed))
 
 
-def _export_dataset(run: Path, parquet: Path, quiet: bool) -> None:
+def _export_dataset(run: Path, folder: Path, licence: str | None, quiet: bool) -> None:
     from dubito.experiment.stored import read_replayable_run
     from dubito.workshop.dataset import write_dataset
 
-    with open_run_folder(run) as folder:
-        replayed_run = read_replayable_run(folder)
+    with open_run_folder(run) as source:
+        replayed_run = read_replayable_run(source)
         with replayed_run.db, GamesProgress(replayed_run.experiment.games, quiet, time.monotonic) as progress:
             progress(0)
-            write_dataset(replayed_run, parquet, progress)
+            write_dataset(replayed_run, folder, progress, licence)
     for mismatch in replayed_run.mismatches:
         note(f"manifest mismatch: {mismatch}")
-    say(f"written: {parquet}")
+    say(f"written: {folder}")

@@ -53,10 +53,10 @@ DECISIONS: Final = {
     "answer": ("string", "JSON: the answer that was played"),
     "lie": ("string", "whether the resulting move was a lie: chosen (voluntary), forced, null if not"),
     "outcome": ("string", "model, model_after_reask, or fallback:CAUSE, where a hand-written bot answered"),
-    "p_bluff": ("float64", "the probability of a bluff that the model stated, if any"),
+    "p_bluff": ("float64", "the probability of a bluff that the model stated, from 0 to 1; null if none"),
     "truth": ("string", "JSON: the right answer according to hidden cards, null if there is none"),
     "attempts": ("int64", "number of requests; 0 if an earlier question of the same request included this one"),
-    "tokens_input, tokens_cached, tokens_output": ("int64", "tokens of all attempts"),
+    "tokens_input, tokens_cached, tokens_output": ("int64", "tokens of all attempts, as the server counted them"),
     "usd": ("float64", "their cost in dollars; 0 from the cache, null if the price is unknown"),
 }
 EVENTS: Final = {
@@ -71,9 +71,8 @@ EVENTS: Final = {
 _TABLES: Final = {"decisions": DECISIONS, "games": GAMES, "events": EVENTS}
 
 
-def dataset_card(run: Run) -> str:
-    experiment = run.experiment
-    players = ", ".join(_escape(player.name) for player in experiment.players)
+def dataset_card(run: Run, licence: str | None = None) -> str:
+    experiment, calls = run.experiment, run.spent.calls if run.resolved.has_records else 0
     return f"""---
 configs:
 - config_name: decisions
@@ -82,14 +81,31 @@ configs:
   data_files: games.parquet
 - config_name: events
   data_files: events.parquet
+license: {licence or "unknown"}
 tags: [games, imperfect-information, {json.dumps(run.registry.game.name)}]
 ---
 
 # A run of {run.registry.game.name}
 
-{experiment.games:,} games, played by dubito {dubito.__version__}; results digest {run.db.results_digest()}.
-Seed: {run.seed_in_words}. Players: {players}.
+{experiment.games:,} games of {run.deals:,} deals, with {calls:,} calls to models. Licence: {licence or "not stated"}.
 
+| provenance | |
+| --- | --- |
+| played by | dubito {_escape(str(run.versions.get("dubito")))} |
+| exported by | dubito {dubito.__version__} |
+| results digest | {run.db.results_digest()} |
+| seed | {run.seed_in_words} |
+| rules | {_escape(json.dumps(experiment.rules))} |
+| seats per table | {", ".join(map(str, experiment.table_sizes))} |
+
+Names of models, token counts and dollars are what servers reported, so nobody can verify them.
+
+## Players and conditions
+
+A player is a model with a prompt and settings, or a bot. A condition, such as being told not to lie, is a prompt.
+Contenders play the same deals in the same seats against the same opponents, so compare them deal by deal.
+
+{_player_table(run)}
 Only model players have decisions. Seats are numbers: `facts` contains no names of players.
 
 ## decisions.parquet
@@ -111,11 +127,33 @@ import pandas
 
 decisions = pandas.read_parquet("decisions.parquet")
 
+import polars
+
+decisions = polars.read_parquet("decisions.parquet")
+
 from datasets import load_dataset
 
 decisions = load_dataset(".", "decisions", split="train")
 ```
 """
+
+
+def _player_table(run: Run) -> str:
+    """Return a table of the players with what each was asked to be."""
+    experiment, shown = run.experiment, ("model", "prompt")
+    rows = [
+        [
+            player.name,
+            run.kinds[player.name],
+            "contender" if player in experiment.contenders else "opponent",
+            player.bot,
+        ]
+        + [str(player.settings.get(key) or "") for key in shown]
+        + [player.prompt[:16]]
+        for player in experiment.players
+    ]
+    lines = ["| player | kind | role | bot | model | prompt | prompt digest |", f"|{' --- |' * 7}"]
+    return "\n".join([*lines, *(f"| {' | '.join(map(_escape, row))} |" for row in rows), ""])
 
 
 def _escape(name: str) -> str:
@@ -131,7 +169,7 @@ _GAMES_PER_GROUP: Final = 500
 _Row = dict[str, Any]
 
 
-def write_dataset(run: Run, folder: Path, progress: Callable[[int], None]) -> None:
+def write_dataset(run: Run, folder: Path, progress: Callable[[int], None], licence: str | None = None) -> None:
     """Write the tables and `README.md` into a new folder, calling `progress` for each game.
 
     Games are replayed, so that each decision has the facts it was based on. Raises UsageError if pyarrow is missing, if
@@ -149,7 +187,7 @@ def write_dataset(run: Run, folder: Path, progress: Callable[[int], None]) -> No
             draft = scratch / "dataset"
             draft.mkdir()
             _write_tables(run, draft, progress)
-            (draft / "README.md").write_text(dataset_card(run), encoding="utf-8")
+            (draft / "README.md").write_text(dataset_card(run, licence), encoding="utf-8")
             draft.rename(folder)
     except OSError as error:
         raise UsageError(

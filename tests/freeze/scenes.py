@@ -176,7 +176,7 @@ def playable(name: str) -> bool:
     text = "\n".join(SCENES[name])
     return all(
         find_spec(library) or not re.search(words, text)
-        for library, words in (("pyspiel", OF_OPENSPIEL), ("pyarrow", "^rows|--parquet"))
+        for library, words in (("pyspiel", OF_OPENSPIEL), ("pyarrow", "^rows|--dataset"))
     )
 
 

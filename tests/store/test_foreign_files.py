@@ -356,7 +356,7 @@ def test_a_long_run_of_bots_fits_into_the_bounds(shell: Shell) -> None:
 )
 def test_invalid_rows_are_reported_in_one_sentence(runs: Shell, statement: str, words: str) -> None:
     change(statement)
-    for command in (("report", "theirs"), ("export", "theirs", "--parquet", "d", "--quiet")):
+    for command in (("report", "theirs"), ("export", "theirs", "--dataset", "d", "--quiet")):
         if command[0] == "export" and "usage" in statement:  # a dataset does not include usage
             continue
         said = runs(*command)
@@ -368,7 +368,7 @@ def test_report_without_games_names_the_damage(runs: Shell) -> None:
     change("UPDATE decisions SET answer = x'00ff'")
     assert runs("report", "theirs").code == 0
     assert "is damaged: a row contains invalid JSON" in Path("theirs/report/games.html").read_text()
-    said = runs("export", "theirs", "--parquet", "d", "--quiet")
+    said = runs("export", "theirs", "--dataset", "d", "--quiet")
     assert (said.code, "is damaged: a row contains invalid JSON" in said.err) == (3, True)
 
 

@@ -8,14 +8,18 @@ from shutil import copytree
 from typing import Any
 
 import pytest
+import yaml
 
 import dubito
+from dubito.experiment.stored import open_recorded_run
 from dubito.games.dubito import sentences
 from dubito.llm.prompts import load_prompt
 from dubito.store.run_db import RunDb
 from dubito.workshop.dataset import EVENTS
 from tests.cli.kit import REPO, Shell, run_in
 from tests.llm.kit import config_file, contender
+
+LICENCE = "--license is the id of a dataset's licence, such as cc-by-4.0, and needs --dataset FOLDER"
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +48,7 @@ def rows(name: str, folder: str = "d") -> list[dict[str, Any]]:
 
 
 def test_decision_is_next_to_its_request_and_reply(shell: Shell) -> None:
-    assert shell("export", "r", "--parquet", "d", "--quiet").out == "written: d\n"
+    assert shell("export", "r", "--dataset", "d", "--quiet").out == "written: d\n"
     decisions = rows("decisions")
     with RunDb.open(Path("r/run.db")) as db:
         kept = db.read("SELECT game, seat, decision, node, outcome, answer FROM decisions ORDER BY 1, 2, 3")
@@ -66,7 +70,7 @@ def test_decision_is_next_to_its_request_and_reply(shell: Shell) -> None:
 
 
 def test_game_has_players_and_results(shell: Shell) -> None:
-    shell("export", "r", "--parquet", "d", "--quiet")
+    shell("export", "r", "--dataset", "d", "--quiet")
     games = rows("games")
     assert [game["game"] for game in games] == list(range(4))
     names = {"one", "failing", "StefaBot", "UsualBot"}
@@ -76,12 +80,38 @@ def test_game_has_players_and_results(shell: Shell) -> None:
         assert game["players"][game["contender_seat"]] in ("one", "failing")
         for bucket, measured in zip(game["buckets"], json.loads(game["measures"]), strict=True):
             assert (bucket == "hard_wins") == (measured["hard_wins"] == 1)
-    assert "config_name: decisions" in Path("d/README.md").read_text()
+
+
+def test_card_states_licence_provenance_and_players(shell: Shell) -> None:
+    assert shell("export", "r", "--dataset", "d", "--license", "cc-by-4.0", "--quiet").code == 0
+    card = Path("d/README.md").read_text()
+    front = yaml.safe_load(card.split("---\n")[1])
+    assert [one["config_name"] for one in front["configs"]] == ["decisions", "games", "events"]
+    assert front["license"] == "cc-by-4.0"
+    with open_recorded_run(Path("r")) as run:
+        digest, players = run.results_digest, run.planned.players
+    assert f"| results digest | {digest} |" in card
+    assert "| seed | 0 (was known) |" in card
+    for player in players:
+        row = next(line for line in card.splitlines() if line.startswith(f"| {player.name} | "))
+        assert row.endswith(f"| {player.prompt[:16]} |")
+    assert shell("export", "r", "--dataset", "e", "--quiet").code == 0
+    assert yaml.safe_load(Path("e/README.md").read_text().split("---\n")[1])["license"] == "unknown"
+
+
+def test_every_column_is_explained(shell: Shell) -> None:
+    """Somebody who reads only the card knows all columns."""
+    assert shell("export", "r", "--dataset", "d", "--quiet").code == 0
+    card = Path("d/README.md").read_text()
+    for table in ("decisions", "games", "events"):
+        section = card.split(f"## {table}.parquet\n")[1].split("\n## ")[0]
+        explained = [line.split(" | ")[0].removeprefix("| ") for line in section.splitlines() if line.startswith("| ")]
+        assert {name for names in explained[2:] for name in names.split(", ")} == {*rows(table)[0]}
 
 
 def test_voluntary_and_forced_lies_are_in_games_and_decisions(shell: Shell) -> None:
     """A game has all of a seat's bluffs. A decision to bluff leads to a voluntary one, or turns out honest."""
-    assert shell("export", "r", "--parquet", "d", "--quiet").code == 0
+    assert shell("export", "r", "--dataset", "d", "--quiet").code == 0
     games = {row["game"]: row for row in rows("games")}
     told = Counter[tuple[int, int, str]]()
     for row in games.values():
@@ -107,7 +137,7 @@ def test_events_of_all_games_are_in_order(shell: Shell) -> None:
     bot.write_text("from bots.manual.usual_bot import UsualBot\n\n\nclass Mine(UsualBot):\n    pass\n")
     shell("run", "bots.yaml", "--output", "b", "--quiet", "--no-report")
     for run in ("r", "b"):
-        assert shell("export", run, "--parquet", f"d{run}", "--quiet").code == 0
+        assert shell("export", run, "--dataset", f"d{run}", "--quiet").code == 0
         with dubito.load(run) as played:
             expected = [
                 (game.number, number, type(event).__name__, event.only, sentences.sentence(event))
@@ -117,7 +147,7 @@ def test_events_of_all_games_are_in_order(shell: Shell) -> None:
         found = rows("events", f"d{run}")
         assert [tuple(row[key] for key in ("game", "number", "event", "only", "sentence")) for row in found] == expected
     bot.write_text(bot.read_text() + "# changed\n")
-    assert shell("export", "b", "--parquet", "changed", "--quiet").code == 0
+    assert shell("export", "b", "--dataset", "changed", "--quiet").code == 0
     assert rows("events", "changed") == []
     with (
         dubito.load("b") as changed,
@@ -127,7 +157,7 @@ def test_events_of_all_games_are_in_order(shell: Shell) -> None:
 
 
 def test_an_event_has_its_turn_and_fields(shell: Shell) -> None:
-    shell("export", "r", "--parquet", "d", "--quiet")
+    shell("export", "r", "--dataset", "d", "--quiet")
     turn = 0
     for row in rows("events"):
         fields = json.loads(row["fields"])
@@ -148,13 +178,15 @@ def test_the_guide_describes_the_columns_of_events() -> None:
 def test_impossible_export_is_reported_in_one_sentence(shell: Shell) -> None:
     Path("d").mkdir()
     for words, sentence in (
-        (("r",), "give a FILE for `dubito replay`, or --parquet FOLDER for a dataset"),
+        (("r",), "give a FILE for `dubito replay`, or --dataset FOLDER for a dataset"),
         (
-            ("r", "x.zip", "--parquet", "e"),
-            "give a FILE for `dubito replay`, or --parquet FOLDER for a dataset",
+            ("r", "x.zip", "--dataset", "e"),
+            "give a FILE for `dubito replay`, or --dataset FOLDER for a dataset",
         ),
-        (("r", "--parquet", "d"), "d already exists; choose another folder"),
-        (("r", "--parquet", "/proc/x"), "cannot write /proc/x: No such file or directory; choose another folder"),
+        (("r", "--dataset", "e", "--license", "CC BY"), LICENCE),
+        (("r", "x.zip", "--license", "mit"), LICENCE),
+        (("r", "--dataset", "d"), "d already exists; choose another folder"),
+        (("r", "--dataset", "/proc/x"), "cannot write /proc/x: No such file or directory; choose another folder"),
     ):
         said = shell("export", *words)
         assert (said.code, said.err) == (2, f"dubito: {sentence}\n")
