@@ -147,8 +147,9 @@ def check_house(name: str, settings: ModelSettings, game: Game) -> None:
     if not settings.base_url or not is_house(settings.base_url):
         return
     from dubito.house.core import model_names  # imported late, since most runs need no server
+    from dubito.house.writers import WRITERS
 
-    if settings.model not in model_names(game):
+    if settings.model not in (*model_names(game), *WRITERS):
         known = ", ".join(sort_by_similarity(settings.model, model_names(game)))
         raise UsageError(
             f"{one_line(name)}: the built-in server has no model {one_line(settings.model, 80)!r}; it has {known}"

@@ -22,6 +22,7 @@ from dubito.house.events import EVENTS, stream_reply
 from dubito.house.faults import CONTENT_FAULTS, DECISION_FAULTS, PAGE, ContentFault, Delivery, Faults
 from dubito.house.request import TRY_HEADER, HouseRequest, JsonBody, Opinion, Refusal, answer_text, canonical_bytes
 from dubito.house.wires import ReadPrompt, Wire
+from dubito.house.writers import WRITERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +206,11 @@ def house_policy(games: Sequence[Game]) -> Policy:
         policies |= _policies(game)
 
     def answer(model: str, text: str, chance: Random, schema: _Schema | None) -> Opinion:
+        if (write := WRITERS.get(model)) is not None:
+            return Opinion(None, understood=True, text=write(text))
         return form_opinion(policies[model], text, chance, schema)
 
-    return Policy(tuple(policies), answer)
+    return Policy((*policies, *WRITERS), answer)
 
 
 def model_names(game: Game) -> tuple[str, ...]:

@@ -189,6 +189,7 @@ class Opinion:
     odds: Mapping[Any, float] | None = None
     reason: str | None = None
     wins: float | None = None  # the probability to win
+    text: str | None = None  # the whole reply, if the model does not answer a question
 
 
 def answer_text(schema: Mapping[str, Any] | None, opinion: Opinion) -> str:
@@ -198,6 +199,8 @@ def answer_text(schema: Mapping[str, Any] | None, opinion: Opinion) -> str:
     after one of several answers contains that answer, and number fields named `STATED` and `WINS` contain the stated
     probabilities. The rest is filler or null. Without a schema, the text is `{"answer":true}` or `{"answer":false}`.
     """
+    if opinion.text is not None:
+        return opinion.text
     # A decision's answer is a list of answers.
     if schema is not None and "questions" in schema:
         return json.dumps(opinion.answer, separators=(",", ":"))

@@ -88,10 +88,11 @@ class Chat(OpenAIFormat):
         if cls.uses_provider(settings):
             # Otherwise, the project's settings apply, at another price.
             body["service_tier"] = "default"
-        if settings.response_format == "json_schema":
+        form = settings.response_format if exchange.schema is not None else "text"
+        if form == "json_schema":
             schema = {"name": "answer", "strict": True, "schema": exchange.schema}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        elif settings.response_format == "json_object":
+        elif form == "json_object":
             body["response_format"] = {"type": "json_object"}
         if settings.belief == "logprobs":
             body |= LOGPROB_FIELDS

@@ -23,7 +23,7 @@ class Decisions(OpenAIFormat):
         body: dict[str, Any] = {
             "model": settings.model,
             "input": [*exchange.system_message("developer"), *exchange.other_messages()],
-            "questions": exchange.schema["questions"],
+            "questions": (exchange.schema or {})["questions"],
             "prompt_cache_key": cache_key,
         }
         return Request("decisions", cls.path, body | settings.parameters)

@@ -53,11 +53,9 @@ class Gemini(OpenAIFormat):
     @classmethod
     def build_request(cls, settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
         parameters = dict(settings.parameters)
-        form = {
-            "maxOutputTokens": settings.max_output,
-            "responseMimeType": "application/json",
-            "responseJsonSchema": exchange.schema,
-        }
+        form: dict[str, Any] = {"maxOutputTokens": settings.max_output}
+        if exchange.schema is not None:
+            form |= {"responseMimeType": "application/json", "responseJsonSchema": exchange.schema}
         body: dict[str, Any] = {
             **({"systemInstruction": {"parts": [{"text": exchange.system}]}} if exchange.system else {}),
             "contents": [

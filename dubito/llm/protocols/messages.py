@@ -87,13 +87,14 @@ class Messages(WireFormat):
     @classmethod
     def build_request(cls, settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
         parameters = dict(settings.parameters)
-        form = {"format": {"type": "json_schema", "schema": exchange.schema}}
+        form = {"format": {"type": "json_schema", "schema": exchange.schema}} if exchange.schema else {}
+        output = as_mapping(parameters.pop("output_config", None)) | form
         body: dict[str, Any] = {
             "model": settings.model,
             "max_tokens": settings.max_output,
             **({"system": [{"type": "text", "text": exchange.system, **_CACHE_MARK}]} if exchange.system else {}),
             "messages": _marked_messages(exchange),
-            "output_config": as_mapping(parameters.pop("output_config", None)) | form,
+            **({"output_config": output} if output else {}),
         }
         if cls.uses_provider(settings):
             # Otherwise the request may be served at the priority price.

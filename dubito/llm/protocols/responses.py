@@ -72,13 +72,15 @@ class Responses(OpenAIFormat):
     def build_request(cls, settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
         parameters = dict(settings.parameters)
         schema = {"type": "json_schema", "name": "answer", "strict": True, "schema": exchange.schema}
+        form = {"format": schema} if exchange.schema else {}
+        text = as_mapping(parameters.pop("text", None)) | form
         body: dict[str, Any] = {
             "model": settings.model,
             "input": [*exchange.system_message("developer"), *map(_with_type, exchange.other_messages())],
             "max_output_tokens": settings.max_output,
             "prompt_cache_key": cache_key,
             "store": False,
-            "text": as_mapping(parameters.pop("text", None)) | {"format": schema},
+            **({"text": text} if text else {}),
         }
         if cls.uses_provider(settings):
             # Otherwise, the project's settings apply, at another price.

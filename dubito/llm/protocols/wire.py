@@ -39,7 +39,7 @@ class Exchange:
 
     system: str
     user: str
-    schema: Schema
+    schema: Schema | None  # None for a reply in plain text
     reasks: Sequence[tuple[str, str]] = ()  # the model's reply, our re-ask
     # The beginning of the user text, in pieces that the player's later requests repeat.
     history: Sequence[str] = ()

@@ -1,0 +1,112 @@
+"""`dubito forge`: let a model write a bot, and improve it over several rounds."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dubito.cli.call_options import (
+    asking_options,
+    limited_call_options,
+    model_progress,
+    settings_of_model,
+    suggest_resume,
+)
+from dubito.cli.options import allow_unsandboxed_option, game_option, given_permits
+from dubito.cli.output import note, say, table
+from dubito.commands import build_command
+from dubito.errors import UsageError, one_line
+from dubito.experiment.model_players import check_model_calls
+from dubito.game import Game, Measure
+from dubito.game.find import find_bots
+from dubito.llm.protocols import find_protocol
+from dubito.plugins.forge.forge import Forged, Order
+from dubito.plugins.forge.forge import forge as run_forge
+from dubito.plugins.forge.play import Bench
+from dubito.plugins.forge.texts import DEADLINE
+from dubito.report.tables import cell_text, column_kind, difference_kind
+from dubito.store.spend import dollars
+
+
+@click.command()
+@click.argument("model", metavar="MODEL")
+@click.option("--rounds", type=click.IntRange(1, 50), default=3, show_default=True, help="Number of files it writes.")
+@click.option("--training", type=click.IntRange(2), default=100, show_default=True, metavar="DEALS",
+              help="Deals that each file plays, and the model learns from.")  # fmt: skip
+@click.option("--held-out", type=click.IntRange(2), default=200, show_default=True, metavar="DEALS",
+              help="Other deals, on which the best round is chosen.")  # fmt: skip
+@click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="[default: runs/forge-DIGEST]")
+@click.option("--workers", type=click.IntRange(1), help="Number of games at the same time. [default: one per core]")
+@asking_options
+@allow_unsandboxed_option
+@game_option
+def forge(
+    model: str,
+    rounds: int,
+    training: int,
+    held_out: int,
+    output: Path | None,
+    workers: int | None,
+    quiet: bool,
+    game: Game,
+    **flags: Any,
+) -> int:
+    """Let MODEL write a bot as a Python file, and improve it.
+
+    MODEL is such as openai:MODEL. Each file runs as a program in the sandbox. The same command resumes, and costs
+    nothing when it is repeated. See docs/forge.md.
+    """
+    calls = limited_call_options(flags)
+    calls = replace(calls, permits=replace(given_permits(), trust=True))
+    settings = settings_of_model(model, flags, game)
+    if not find_protocol(settings.api).writes_text:
+        raise UsageError(
+            f"{one_line(model)}: this API returns decisions, but a bot is a text", hint="choose another api"
+        )
+    check_model_calls(model, settings, game, calls)
+    order = Order(model, settings, rounds, training, held_out)
+    bench = Bench(find_bots(Path.cwd(), game.name), calls, workers, quiet, DEADLINE)
+    folder = output or order.folder(game.name)
+    with suggest_resume(folder, flags=True):
+        forged = run_forge(order, bench, folder, model_progress(quiet), note)
+    _print_forged(forged, bench, order)
+    return 0 if forged.scores else 1
+
+
+def _print_forged(forged: Forged, bench: Bench, order: Order) -> None:
+    measure = bench.game.results.measures[0]
+    difference = difference_kind(measure)
+    title = f"{order.model} wrote {len(forged.rounds)} rounds for {bench.game.name}: {order.training} training deals, "
+    title += f"{order.held_out} held-out deals, 95 % confidence intervals"
+    gain = f"gain over {bench.reference}"
+    headers = ["round", f"{measure.column_title} in training", "on held-out deals", gain, "note"]
+    table(one_line(title), headers, _list_rounds(forged, measure))
+    for score in filter(lambda one: one.is_overfitted, forged.scores):
+        excess = cell_text(score.excess, difference)
+        say(f"overfitted: round {score.round.number} gains {excess} more on the training deals than on held-out deals")
+    spent = forged.spent
+    say(f"calls: {spent.calls:,}, tokens: {spent.tokens:,}, cost {dollars(spent.usd)}")
+    if not forged.scores:
+        say("no round wrote a bot that can play")
+        return
+    best = forged.scores[0].round
+    lead = "" if forged.lead is None else f", {cell_text(forged.lead, difference)} over the second"
+    say(f"chosen: round {best.number}, the best on {order.held_out} held-out deals that no round saw{lead}")
+    file, driver = (str(forged.folder / best.name / name) for name in ("bot.py", "driver.py"))
+    command = build_command("bots", "check", f"python3 {driver} {file}", "--game", bench.game.name)
+    say(f"its file: {file}; check it with `{command}`")
+
+
+def _list_rounds(forged: Forged, measure: Measure) -> list[list[str]]:
+    column, difference = column_kind(measure), difference_kind(measure)
+    scores = {score.round.number: score for score in forged.scores}
+    rows = []
+    for one in forged.rounds:
+        figures = ["-"] * 3
+        if (score := scores.get(one.number)) is not None:
+            rates = ((score.training, column), (score.held_out, column), (score.held_out_gain, difference))
+            figures = [cell_text(rate, kind) for rate, kind in rates]
+        more = f" (and {len(one.problems) - 1} more)" if len(one.problems) > 1 else ""
+        rows.append([f"{one.number}", *figures, f"{one_line(one.problems[0], 120)}{more}" if one.problems else ""])
+    return rows

@@ -1,0 +1,252 @@
+"""The rounds of a forge: ask for a file, check it, play it, tell the model, and choose the best on other deals.
+
+All calls are in the `run.db` of its folder, as in a run. A round's text is kept, so that a resumed forge asks the same.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from platform import python_version
+from typing import Any, Final
+
+from dubito import __version__
+from dubito.errors import RunStopped
+from dubito.experiment.model_players import price_of_model
+from dubito.experiment.models import open_pipeline
+from dubito.experiment.progress import ModelProgress
+from dubito.experiment.run import RunResult
+from dubito.files import read_text, write_whole
+from dubito.llm.cache import ReplyCache
+from dubito.llm.pipeline import Pipeline
+from dubito.llm.protocols import build_request
+from dubito.llm.protocols.wire import Exchange
+from dubito.llm.request import Attempt, AttemptFailed, Place, Usage, canonical_json, compute_draw
+from dubito.model_settings import ModelSettings
+from dubito.plugins.forge.play import Bench, find_mistakes
+from dubito.plugins.forge.reply import MAX_BYTES, WrittenBot, read_bot
+from dubito.plugins.forge.texts import GUIDE, ask_for_round, describe_game, tell_round
+from dubito.stats.ranking import contender_pairs, contender_ranking, ranking
+from dubito.stats.rates import Rate, independent_difference
+from dubito.store import folder as run_folder
+from dubito.store.lock import lock_folder
+from dubito.store.model_log import ModelLog
+from dubito.store.spend import Spend
+
+TRAINING_SEED: Final = 0
+REFERENCE: Final = "reference"
+_MISTAKES: Final = 6
+_SEED_DIGITS: Final = 12
+_MODEL: Final = "writer"  # the model's name in the recording
+_SERVER_FAILED: Final = ("unreachable",)
+_CUT: Final = "your reply was cut off at the limit of output tokens: write a shorter file"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a forge is asked to do."""
+
+    model: str  # as the user named it
+    settings: ModelSettings
+    rounds: int
+    training: int  # deals
+    held_out: int
+
+    def identity(self, game: str) -> dict[str, object]:
+        """Return everything that can change a request. More rounds continue a forge."""
+        return {
+            "forge": game,
+            "model": self.settings.model_dump(exclude={"prompt", "fallback"}),
+            "training": self.training,
+            "guide": sha256(GUIDE.encode()).hexdigest()[:12],
+        }
+
+    def folder(self, game: str) -> Path:
+        digest = sha256(canonical_json(self.identity(game)).encode()).hexdigest()[:8]
+        return Path("runs") / f"forge-{digest}"
+
+
+@dataclass(slots=True)
+class Round:
+    """A round: the file, what was wrong with it, and its results. `training` is None if it was not played."""
+
+    number: int
+    written: WrittenBot
+    problems: list[str]
+    usage: Usage | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    training: RunResult | None = None
+
+    @property
+    def name(self) -> str:
+        return f"round-{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A round's results: the first measure, and its differences from the reference on the same deals."""
+
+    round: Round
+    training: Rate
+    held_out: Rate
+    training_gain: Rate
+    held_out_gain: Rate
+
+    @property
+    def excess(self) -> Rate:
+        """How much more it gains on the training deals than on the held-out deals."""
+        return independent_difference(self.training_gain, self.held_out_gain)
+
+    @property
+    def is_overfitted(self) -> bool:
+        return self.excess.value is not None and self.excess.low > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Forged:
+    """The result of a forge. `scores` are the rounds that were played, best on the held-out deals first."""
+
+    folder: Path
+    rounds: Sequence[Round]
+    scores: Sequence[Score]
+    spent: Spend
+    lead: Rate | None  # of the best round over the second, on the held-out deals
+
+
+def forge(order: Order, bench: Bench, folder: Path, progress: ModelProgress, say: Callable[[str], None]) -> Forged:
+    """Run the rounds and choose the best. Raises RunStopped, after which the same call resumes."""
+    manifest = {
+        "games": 0,
+        "identity": order.identity(bench.game.name),
+        "versions": {"dubito": __version__, "python": python_version()},
+    }
+    run_folder.count_kept_games(folder, manifest)
+    calls = bench.calls
+    with (
+        closing(ReplyCache(calls.cache, writes=not calls.offline)) as cache,
+        lock_folder(folder),
+        ExitStack() as stack,
+    ):
+        log = ModelLog(stack.enter_context(run_folder.open_run(folder, manifest)))
+        opened = open_pipeline(log, cache, calls, progress, lambda: False, suspend=False, game=bench.game)
+        work = _Work(order, bench, folder, stack.enter_context(opened))
+        for number in range(1, order.rounds + 1):
+            work.do_round(number)
+            say(work.describe_last())
+        spent = log.spent()
+    return work.choose(spent)
+
+
+@dataclass(slots=True)
+class _Work:
+    order: Order
+    bench: Bench
+    folder: Path
+    pipeline: Pipeline
+    rounds: list[Round] = field(default_factory=list)
+    _turns: list[tuple[str, str]] = field(default_factory=list)  # each reply, and what the model was told
+
+    def do_round(self, number: int) -> None:
+        text, usage, failure = self._ask(number)
+        known = {bot.name: read_text(bot.file) for bot in self.bench.registry.hand_written()}
+        written = (
+            WrittenBot("", [failure], failure)
+            if failure
+            else read_bot(text, known, [one.written.source for one in self.rounds])
+        )
+        one = Round(number, written, [*written.remarks], usage)
+        self.rounds.append(one)
+        if written.source:
+            self._play(one)
+        kept = text if len(text) <= MAX_BYTES else f"{text[:1000]}\n..."
+        self._turns.append((kept or "(no reply)", ask_for_round(number + 1, self._tell(one))))
+
+    def _ask(self, number: int) -> tuple[str, Usage | None, str]:
+        """Return the reply of a round, its tokens, and the sentence about a reply that cannot be used."""
+        order, settings = self.order, self.order.settings
+        user = f"{describe_game(self.bench.game, self.bench.opponents)}\n\n{ask_for_round(1)}"
+        request = build_request(settings, Exchange(GUIDE, user, None, tuple(self._turns)), "dubito-forge")
+        place = Place(_MODEL, number, number, 0, 0, 0, "forge")
+        asks = self.pipeline.build_asks(_MODEL, settings, price_of_model(settings, self.bench.calls))
+        try:
+            reply = asks.ask(Attempt(request, compute_draw(TRAINING_SEED, place, settings.sample), place))
+        except AttemptFailed as error:
+            if error.cause in _SERVER_FAILED:
+                raise RunStopped(f"round {number} of {order.model} got no reply: {error.detail}") from None
+            return error.text or "", None, f"your reply could not be used: {error.detail}"
+        return reply.text or "", reply.usage, _CUT if reply.finish == "length" else ""
+
+    def _play(self, one: Round) -> None:
+        """Check a written bot, and play the training deals with it."""
+        one.settings = self.bench.write_bot(self.folder / one.name, one.written.source)
+        problems, can_play = self.bench.check(one.name, one.settings)
+        one.problems += problems
+        if can_play:
+            one.training = self.bench.play(
+                self.folder / f"training-{one.number}", {one.name: one.settings}, TRAINING_SEED, self.order.training
+            )
+
+    def _tell(self, one: Round) -> str:
+        """Return what the model is told about a round. It is kept, since requests must repeat it exactly."""
+        file = self.folder / f"told-{one.number}.txt"
+        if file.exists():
+            return read_text(file)
+        rows = [] if one.training is None else ranking_rows(one.training)
+        mistakes = [] if one.training is None else find_mistakes(one.training.folder, one.name, _MISTAKES)
+        told = tell_round(one.number, one.problems, rows, one.name, self.bench.game, self.order.training, mistakes)
+        write_whole(file, told)
+        return told
+
+    def describe_last(self) -> str:
+        one = self.rounds[-1]
+        played = "" if one.training is None else f"played {self.order.training} training deals"
+        return f"round {one.number}: {'; '.join(filter(None, [*one.problems, played]))}"
+
+    def choose(self, spent: Spend) -> Forged:
+        """Play the held-out deals with all rounds that can play, and order them by the result."""
+        playable = [one for one in self.rounds if one.training is not None]
+        if not playable:
+            return Forged(self.folder, self.rounds, [], spent, None)
+        bots = {one.name: one.settings for one in playable}
+        # The seed is a digest of the files, so no file can know these deals.
+        sources = [one.written.source for one in playable]
+        digest = sha256(canonical_json([*sources, self.order.held_out]).encode()).hexdigest()
+        seed, folder = int(digest[:_SEED_DIGITS], 16), self.folder / f"held-out-{digest[:8]}"
+        held_out = self.bench.play(folder, bots, seed, self.order.held_out)
+        key = self.bench.game.results.measures[0].key
+        rates = {row.contender.name: row.rates[key] for row in contender_ranking(
+            held_out.tally, held_out.contenders, held_out.game.results)}  # fmt: skip
+        scores = [
+            Score(one, _own_rate(one.training, one.name), rates[one.name], _gain(one.training, one.name),
+                  _gain(held_out, one.name))
+            for one in playable if one.training is not None
+        ]  # fmt: skip
+        scores.sort(key=lambda score: (-(score.held_out.value or 0.0), score.round.number))
+        lead = _difference(held_out, scores[0].round.name, scores[1].round.name) if len(scores) > 1 else None
+        return Forged(self.folder, self.rounds, scores, spent, lead)
+
+
+def ranking_rows(result: RunResult) -> list[Any]:
+    """Return the players of a run, best first, without the reference."""
+    rows = ranking(result.tally, result.experiment.names, result.game.results)
+    return [row for row in rows if row.name != REFERENCE]
+
+
+def _own_rate(result: RunResult, name: str) -> Rate:
+    rows = contender_ranking(result.tally, result.contenders, result.game.results)
+    return next(row.rates[result.game.results.measures[0].key] for row in rows if row.contender.name == name)
+
+
+def _gain(result: RunResult, name: str) -> Rate:
+    return _difference(result, name, REFERENCE)
+
+
+def _difference(result: RunResult, name: str, other: str) -> Rate:
+    """Return how much better one contender was than another, on the same deals."""
+    key = result.game.results.headline[0]
+    for pair in contender_pairs(result.tally, result.contenders, result.game.results):
+        if {pair.one.name, pair.other.name} == {name, other}:
+            difference = pair.differences[key].difference
+            return difference if pair.one.name == name else -difference
+    raise AssertionError(f"{name} and {other} were not compared")

@@ -1,0 +1,90 @@
+"""What the model is told: how to write a bot, the game, and what came of each round."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from dubito.errors import one_line
+from dubito.game import Game
+from dubito.plugins.forge.play import Mistake
+from dubito.plugins.forge.reply import MAX_BYTES
+from dubito.report.tables import cell_text, column_kind
+from dubito.stats.ranking import RankingRow
+
+DEADLINE: Final = 2.0  # seconds per decision
+_MAX_FACT: Final = 1500  # characters of a fact in an example or a mistake
+
+GUIDE: Final = f"""\
+You write a bot that plays a game of hidden information against other bots. You write one Python file, and improve it \
+over several rounds. After each round you are told what is wrong with it and how its games went.
+
+Reply with the whole file in one block that starts with ```python. Anything outside of this block is ignored.
+
+- The file has a class named Bot, with the methods below. It may have more functions and classes.
+- It may import Python's standard library, but it sees no files, no network and no other player's cards.
+- Use the module `random` for random numbers. It is seeded before each game, so a repeated game must be the same.
+- A decision may take {DEADLINE:g} seconds. If the bot fails or answers something illegal, a weak bot plays instead.
+- The file is loaded again for each game: nothing is kept between games. What it prints is not read.
+- The file may have at most {MAX_BYTES:,} bytes.
+
+class Bot:
+    def __init__(self, hello: dict) -> None:
+        # The game begins. `hello` has seat, seats, rules, seed and facts.
+        ...
+
+    def observe(self, event: str, data: dict) -> None:
+        # Something happened that your seat can see.
+        ...
+
+    def decide(self, node: str, facts: dict, legal: list | None) -> object:
+        # Answer the question `node`. `facts` is what you know, and `legal` lists the legal answers unless there are too
+        # many. True and False are the answers to a yes-or-no question.
+        ...
+"""
+
+
+def describe_game(game: Game, opponents: Sequence[str]) -> str:
+    """Return the rules, and each question with its facts at an example position."""
+    steady = game.facts.steady_facts()
+    parts = [f"The game is {game.name}, against {len(opponents)} kinds of opponents whose code you do not see."]
+    for number, node in enumerate(game.nodes):
+        facts = game.facts.facts(game.facts.example_position(node.name))
+        if not number:
+            parts.append(f"Facts that stay the same in a game:\n{_write_facts(facts, lambda key: key in steady)}")
+        parts.append(f"Example of facts at node {node.name}:\n{_write_facts(facts, lambda key: key not in steady)}")
+    return "\n\n".join(parts)
+
+
+def _write_facts(facts: Any, keep: Any) -> str:
+    lines = [(key, json.dumps(fact, ensure_ascii=False)) for key, fact in facts.items() if keep(key)]
+    return "\n".join(f"{key}: {text if len(text) <= _MAX_FACT else f'{text[:_MAX_FACT]}...'}" for key, text in lines)
+
+
+def ask_for_round(number: int, rounds_told: str = "") -> str:
+    return f"{rounds_told}Write round {number} of the bot now."
+
+
+def tell_round(
+    number: int, problems: Sequence[str], rows: Sequence[RankingRow], name: str, game: Game, deals: int,
+    mistakes: Sequence[Mistake],
+) -> str:  # fmt: skip
+    """Return what the model is told after a round."""
+    parts = [f"Round {number} is over."]
+    parts += ["Problems:\n" + "\n".join(f"- {one_line(problem, 500)}" for problem in problems)] if problems else []
+    if rows:
+        measure = game.results.measures[0]
+        lines = [
+            f"- {'your bot' if row.name == name else one_line(row.name)}: "
+            f"{cell_text(row.rates[measure.key], column_kind(measure))}"
+            for row in rows
+        ]
+        parts.append(f"{measure.column_title} in {deals} training deals, at tables with your bot, best first:")
+        parts[-1] += "\n" + "\n".join(lines)
+    if mistakes:
+        parts.append("The costliest decisions:\n" + "\n".join(map(_describe_mistake, mistakes)))
+    return "\n\n".join(parts) + "\n\n"
+
+
+def _describe_mistake(mistake: Mistake) -> str:
+    facts = _write_facts(mistake.facts, lambda key: True).replace("\n", "; ")
+    return f"- game {mistake.game}, your turn {mistake.turn}: {mistake.what} ({mistake.pile} on the pile). {facts}"

@@ -1,0 +1,206 @@
+"""`dubito forge` with the built-in models that write bots, each of which makes one mistake."""
+
+import re
+import sys
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dubito.cli.call_options import limited_call_options, settings_of_model
+from dubito.experiment.progress import ModelProgress
+from dubito.experiment.run import RunResult
+from dubito.experiment.stored import open_recorded_run
+from dubito.game.find import find_bots, find_game
+from dubito.house.writers import WRITERS
+from dubito.plugins.forge.forge import Forged, Order, Round, Score, forge
+from dubito.plugins.forge.play import Bench, find_mistakes
+from dubito.plugins.forge.reply import WrittenBot
+from dubito.sandbox.consent import Permits
+from dubito.stats.rates import Rate
+from tests.cli.kit import Shell
+
+SMALL = ("--training", "3", "--held-out", "3", "--quiet", "--workers", "1")
+DUBITO = find_game("dubito", Path.cwd())
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="programs need Linux or macOS")
+
+
+def forge_with(shell: Shell, model: str, *more: str) -> tuple[int, str]:
+    said = shell("forge", f"house:{model}", *SMALL, *more)
+    return said.code, said.out + said.err
+
+
+def test_a_rising_model_is_told_its_results_and_its_best_round_is_chosen(shell: Shell) -> None:
+    code, said = forge_with(shell, "house-writer", "--output", "out")
+    assert code == 0, said
+    assert "calls: 3, " in said
+    assert re.search(r"chosen: round \d, the best on 3 held-out deals that no round saw, [+-]", said)
+    told = (shell.folder / "out" / "told-1.txt").read_text()
+    assert "- your bot: " in told
+    assert "- RandomBoi" not in told  # the reference plays the same seats in other games
+    assert "The costliest decisions:\n- game " in told
+    # All calls are in the cache, and the bots repeat their games.
+    again = forge_with(shell, "house-writer", "--output", "again", "--offline")
+    calls = re.compile(r"calls: .*")
+    assert calls.findall(again[1]) == ["calls: 0, tokens: 0, cost $0.0000"]
+    assert calls.sub("", again[1].replace("again", "out")) == calls.sub("", said)
+    assert (shell.folder / "again" / "told-2.txt").read_text() == (shell.folder / "out" / "told-2.txt").read_text()
+
+
+SENTENCES = {
+    "syntax": "the file is not valid Python: line 8",
+    "loop": "it did not answer within 2 s",
+    "huge": "cut off at the limit of output tokens",
+    "copy": "the file is a copy of UsualBot",
+    "classes": "the file has the classes One and Two, but none that is called Bot",
+}
+REMARKS = {
+    "spy": "it uses open, os and socket, but a bot has no network and sees no other files, hands or settings",
+    "print": "it calls print, which nobody reads: leave it out",
+    "same": "round 2: the file is the same as in round 1, so it was not played again",
+    "prose": "played 3 training deals",
+    "overfit": "played 3 training deals",
+}
+
+
+def test_every_mistake_is_tested() -> None:
+    assert {f"house-writer-{name}" for name in SENTENCES | REMARKS} == WRITERS.keys() - {"house-writer"}
+
+
+@pytest.mark.parametrize("mistake", SENTENCES)
+def test_a_file_that_cannot_be_played_counts_as_a_round(shell: Shell, mistake: str) -> None:
+    code, said = forge_with(shell, f"house-writer-{mistake}", "--rounds", "1", "--output", "out")
+    assert code == 1
+    assert SENTENCES[mistake] in said
+    assert "no round wrote a bot that can play" in said
+    assert SENTENCES[mistake] in (shell.folder / "out" / "told-1.txt").read_text()
+    assert not (shell.folder / "out" / "training-1").exists()
+
+
+@pytest.mark.parametrize("mistake", REMARKS)
+def test_a_file_with_a_remark_plays(shell: Shell, mistake: str) -> None:
+    code, said = forge_with(shell, f"house-writer-{mistake}", "--rounds", "2" if mistake == "same" else "1")
+    assert code == 0, said
+    assert REMARKS[mistake] in said
+    assert "chosen: round 1" in said
+    # The spy ends if it can read a file of the forge, or use the network.
+    assert "SystemExit" not in said
+
+
+def test_a_file_of_five_megabytes_is_refused(shell: Shell) -> None:
+    code, said = forge_with(shell, "house-writer-huge", "--rounds", "1", "--max-output", "3000000")
+    assert code == 1
+    assert "the file has 5,400,285 bytes" in said
+    assert "at most 100,000 are allowed" in said
+
+
+def test_more_rounds_continue_a_forge(shell: Shell) -> None:
+    assert "calls: 1, " in forge_with(shell, "house-writer", "--rounds", "1", "--output", "out")[1]
+    assert "calls: 2, " in forge_with(shell, "house-writer", "--rounds", "2", "--output", "out")[1]
+
+
+def test_a_budget_stops_the_forge_and_the_same_command_resumes(shell: Shell) -> None:
+    code, said = forge_with(shell, "house-writer", "--budget", "calls=1", "--output", "out")
+    assert code != 0
+    assert "resumes" in said
+    code, said = forge_with(shell, "house-writer", "--output", "out")
+    assert code == 0
+    assert "calls: 3, " in said
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("forge", "writer"), "does not start with a provider"),
+        (("forge", "house:nobody"), "has no model 'nobody'"),
+        (("forge", "house:house-writer", "--rounds", "0"), "--rounds"),
+        (("forge", "house:house-writer", "--api", "decisions"), "this API returns decisions"),
+        (("forge", "openai:gpt-5"), "OPENAI_API_KEY"),
+    ],
+)
+def test_bad_input_is_refused_before_a_call(shell: Shell, words: tuple[str, ...], why: str) -> None:
+    said = shell(*words)
+    assert said.code == 2
+    assert why in said.err
+    assert not (shell.folder / "runs").exists()
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+@dataclass(frozen=True)
+class FragileBench(Bench):
+    """Ends the process before or after one of its steps."""
+
+    left: list[int] = field(default_factory=list)  # steps until the end
+
+    def _step(self) -> None:
+        if self.left:
+            self.left[0] -= 1
+            if self.left[0] < 0:
+                raise Killed
+
+    def check(self, name: str, settings: Any) -> tuple[list[str], bool]:
+        self._step()
+        return super().check(name, settings)
+
+    def play(self, folder: Path, bots: Any, seed: int, deals: int) -> RunResult:
+        self._step()
+        result = super().play(folder, bots, seed, deals)
+        self._step()
+        return result
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    monkeypatch.chdir(tmp_path)
+    calls = replace(limited_call_options({}), permits=Permits(trust=True))
+    return Bench(find_bots(tmp_path, "dubito"), calls, 1, True, 2.0)
+
+
+def run_forge(bench: Bench, folder: Path, model: str = "house-writer", rounds: int = 2, deals: int = 2) -> Forged:
+    settings = settings_of_model(f"house:{model}", {}, DUBITO)
+    return forge(Order(model, settings, rounds, deals, deals), bench, folder, ModelProgress(), lambda line: None)
+
+
+def test_a_killed_forge_buys_each_request_once(bench: Bench, tmp_path: Path) -> None:
+    whole = run_forge(bench, tmp_path / "whole")
+    for steps in range(5):  # the checks, the training and its end
+        folder = tmp_path / f"killed-{steps}"
+        calls = replace(bench.calls, cache=tmp_path / f"cache-{steps}")
+        fragile = FragileBench(bench.registry, calls, 1, True, 2.0, [steps])
+        with pytest.raises(Killed):
+            run_forge(fragile, folder)
+        resumed = run_forge(replace(bench, calls=calls), folder)
+        assert resumed.spent.calls == whole.spent.calls == 2
+        assert [score.held_out for score in resumed.scores] == [score.held_out for score in whole.scores]
+
+
+def test_mistakes_are_wrong_by_the_hidden_cards(bench: Bench, tmp_path: Path) -> None:
+    forged = run_forge(bench, tmp_path / "out", rounds=1, deals=6)
+    (score,) = forged.scores
+    assert score.round.training is not None
+    folder = score.round.training.folder
+    mistakes = find_mistakes(folder, "round-1", 50)
+    piles = [one.pile for one in mistakes]
+    assert piles == sorted(piles, reverse=True)
+    wrong = [one for one in mistakes if one.what == "your doubt was wrong"]
+    assert wrong
+    for one in wrong:
+        assert one.facts["question"].endswith("Do you doubt?")  # type: ignore[attr-defined]
+        assert one.facts["sure_bluff"] is not True
+    with open_recorded_run(folder) as run:
+        assert run.names[-1] == "reference"
+
+
+def score_of(training: tuple[float, float], held_out: tuple[float, float]) -> Score:
+    one, other = (Rate(value, value - half, value + half) for value, half in (training, held_out))
+    return Score(Round(1, WrittenBot("x"), []), one, other, one, other)
+
+
+def test_an_overfitted_round_is_named_only_if_chance_cannot_explain_it() -> None:
+    assert score_of((0.30, 0.05), (0.10, 0.05)).is_overfitted
+    assert not score_of((0.30, 0.20), (0.10, 0.20)).is_overfitted
+    assert not score_of((0.10, 0.05), (0.30, 0.05)).is_overfitted
