@@ -15,11 +15,10 @@ from dubito.cli.call_options import (
 )
 from dubito.cli.options import allow_unsandboxed_option, game_option, given_permits
 from dubito.cli.output import note, say, table
-from dubito.commands import build_command
 from dubito.errors import UsageError, one_line
 from dubito.experiment.model_players import check_model_calls
 from dubito.game import Game, Measure
-from dubito.game.find import find_bots
+from dubito.game.find import DUBITO, find_bots
 from dubito.llm.protocols import find_protocol
 from dubito.plugins.forge.forge import Forged, Order
 from dubito.plugins.forge.forge import forge as run_forge
@@ -93,9 +92,8 @@ def _print_forged(forged: Forged, bench: Bench, order: Order) -> None:
     best = forged.scores[0].round
     lead = "" if forged.lead is None else f", {cell_text(forged.lead, difference)} over the second"
     say(f"chosen: round {best.number}, the best on {order.held_out} held-out deals that no round saw{lead}")
-    file, driver = (str(forged.folder / best.name / name) for name in ("bot.py", "driver.py"))
-    command = build_command("bots", "check", f"python3 {driver} {file}", "--game", bench.game.name)
-    say(f"its file: {file}; check it with `{command}`")
+    place = "/".join(["bots/manual", *([] if bench.game.name == DUBITO else [bench.game.folder]), "NAME"])
+    say(f"its file: {forged.folder / best.name / 'bot.py'}; copy its folder to {place} to play with it as NAME")
 
 
 def _list_rounds(forged: Forged, measure: Measure) -> list[list[str]]:

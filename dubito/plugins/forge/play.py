@@ -19,6 +19,7 @@ from dubito.experiment.stored import Run, open_recorded_run
 from dubito.game import Game
 from dubito.game.find import Registry
 from dubito.seats.program import check_program
+from dubito.store.folder import to_yaml
 from dubito.workshop.bot_check import run_bot_check
 from dubito.workshop.recordings import position_recorder
 
@@ -64,9 +65,10 @@ class Bench:
         return self.registry.fallback.__name__
 
     def write_bot(self, folder: Path, source: str) -> dict[str, Any]:
-        """Write a bot's file and its driver into a folder. Return its settings in a config."""
+        """Write a bot's file into a folder, with what makes the folder a bot. Return its settings in a config."""
         folder.mkdir(parents=True, exist_ok=True)
-        for name, text in (("bot.py", source), ("driver.py", DRIVER.read_text("utf-8"))):
+        settings = to_yaml({"process": ["python3", "driver.py", "bot.py"], "deadline": self.deadline})
+        for name, text in (("bot.py", source), ("driver.py", DRIVER.read_text("utf-8")), ("bot.yaml", settings)):
             folder.joinpath(name).write_text(text, encoding="utf-8", newline="\n")
         return {"process": ["python3", *(str(folder / name) for name in ("driver.py", "bot.py"))],
                 "deadline": self.deadline}  # fmt: skip

@@ -7,12 +7,19 @@ from typing import Any, Final
 
 import click
 
-from dubito.cli.options import SPENDING, config_options, games_path_option, json_option
+from dubito.cli.options import (
+    SPENDING,
+    config_options,
+    games_path_option,
+    given_permits,
+    json_option,
+    program_options,
+)
 from dubito.cli.output import note, print_document, say, table
 from dubito.cli.run import play_with_progress, print_warnings
 from dubito.cli.summary import exit_code
 from dubito.commands import build_command, repeat_command, typed_words
-from dubito.errors import join_names, one_line
+from dubito.errors import UsageError, join_names, one_line
 from dubito.experiment.call_options import CallOptions, call_options, check_cache
 from dubito.experiment.config import parse_config
 from dubito.experiment.experiment import BookPart, PartName, describe_fake_models
@@ -28,6 +35,7 @@ from dubito.game.table import Entrant
 from dubito.model_settings import SHORT_FORM_SETTINGS
 from dubito.plugins.leaderboard.book import NamedBook, build_part_config, check_book, read_book
 from dubito.plugins.leaderboard.documents import RatingObject, RatingTaken, RatingUsed, RatingWorst
+from dubito.plugins.leaderboard.ladder import build_ladder_config, climb, print_climb
 from dubito.plugins.leaderboard.rating import (
     ExploiterGain,
     RatingUsage,
@@ -52,11 +60,21 @@ _DRAWS_PER_SITUATION: Final = 100  # for bots that do not state their strategy; 
 @click.argument("rated", metavar="PLAYER")
 @click.option("--book", default="dubito-1", show_default=True, metavar="NAME", help="Name or file of the book.")
 @click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="[default: runs/rate-BOOK-DIGEST]")
+@click.option("--ladder", is_flag=True, help="Instead, show which hand-written bots it beats on the book's deals.")
 @config_options("workers", *SHORT_FORM_SETTINGS, "in_flight", *SPENDING)
 @games_path_option
+@program_options
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
 @json_option
-def rate(rated: str, book: str, output: Path | None, quiet: bool, as_json: bool, **given: str | bool | None) -> int:
+def rate(
+    rated: str,
+    book: str,
+    ladder: bool,
+    output: Path | None,
+    quiet: bool,
+    as_json: bool,
+    **given: str | bool | None,
+) -> int:
     """Rate a player against a book of fixed deals and opponents.
 
     A PLAYER is a bot, or a model such as openai:MODEL@PROMPT. It gets three numbers: its result against the opponents,
@@ -64,6 +82,10 @@ def rate(rated: str, book: str, output: Path | None, quiet: bool, as_json: bool,
     again.
     """
     player = _load_book_player(read_book(book), rated, given)
+    if ladder:
+        if as_json:
+            raise UsageError("--ladder and --json cannot be combined; `dubito compare RUN --json` prints its pairs")
+        return _climb(player, output, quiet)
     experiment = player.plan_part("field")[0].experiment
     folder = output or Path("runs") / f"rate-{player.named.name}-{experiment.digest()}"
     field = player.play_part("field", folder, quiet)
@@ -107,13 +129,17 @@ class _BookPlayer:
     def name(self) -> str:
         return self.player.name
 
+    def plan(self, content: Mapping[str, Any]) -> tuple[ResolvedRun, CallOptions]:
+        """Return the checked run of a config with the command's settings; raises UsageError."""
+        config = parse_config(content, self.named.name, self.flags)
+        calls = call_options(config, self.registry.working_directory, given_permits())
+        return check_models(resolve(config, self.registry), calls), calls
+
     def plan_part(self, part: PartName, exploiters: Sequence[dict[str, Any]] = ()) -> tuple[ResolvedRun, CallOptions]:
         """Return the checked run of a part; raises UsageError."""
-        book, here = self.named.book, self.registry.working_directory
+        book = self.named.book
         content = build_part_config(book, part, self.player.spec, exploiters, self.registry.game)
-        config = parse_config(content, self.named.name, self.flags)
-        calls = call_options(config, here)
-        run = check_models(resolve(config, self.registry), calls)
+        run, calls = self.plan(content)
         experiment = replace(run.experiment, book=BookPart(self.named.name, book.digest, part))
         return replace(run, experiment=experiment), calls
 
@@ -126,8 +152,11 @@ class _BookPlayer:
         spent: Spend | None = None,
     ) -> RunResult:
         """Play a part, or return its finished run. `spent` is what the other part used of the budget."""
-        run, calls = self.plan_part(part, exploiters)
-        into = folder / part
+        return self.play(*self.plan_part(part, exploiters), folder / part, quiet, spent)
+
+    def play(
+        self, run: ResolvedRun, calls: CallOptions, into: Path, quiet: bool, spent: Spend | None = None
+    ) -> RunResult:
         if finished := find_finished_run(run, into):
             note(f"this run is already finished in {into}; nothing was played")
             return finished
@@ -145,6 +174,18 @@ def _load_book_player(named: NamedBook, rated: str, given: Mapping[str, Any]) ->
     check_book(named, registry)
     config = parse_config({"game": named.book.game}, "the command", given)
     return _BookPlayer(named, registry, parse_player(rated, registry, config), given, config.workers)
+
+
+def _climb(player: _BookPlayer, output: Path | None, quiet: bool) -> int:
+    spec, named = player.player.spec, player.named
+    entry = {"bot": spec.bot, "name": spec.name, **spec.settings}
+    run, calls = player.plan(build_ladder_config(named.book, entry, player.registry))
+    folder = output or Path("runs") / f"ladder-{named.name}-{run.experiment.digest()}"
+    result = player.play(run, calls, folder, quiet)
+    if code := exit_code(result, repeat_command()):
+        return code
+    print_climb(climb(player.name, result), named.name, folder)
+    return 0
 
 
 def _best_response_gain(player: _BookPlayer) -> tuple[float | None, int | None]:

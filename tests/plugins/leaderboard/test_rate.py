@@ -194,3 +194,29 @@ def test_identical_bots_have_equal_ratings(
     )
     one, two = (rated(player, "--book", cut(book, shell.folder), "--output", player) for player in (bot, "Twin"))
     assert (one.mean, one.beside_worst, one.taken) == (two.mean, two.beside_worst, two.taken)
+
+
+def climbed(shell: Shell, *words: str) -> str:
+    said = shell("rate", *words, "--ladder", "--quiet", "--workers", "1")
+    assert said.code == 0, said.err
+    return said.out
+
+
+def test_a_ladder_ends_with_the_first_bot_that_wins(shell: Shell) -> None:
+    book = cut("dubito-1", shell.folder, deals=200)
+    said = climbed(shell, "RandomBoi", "--book", book)
+    *_, last = [line for line in said.splitlines() if line.endswith(("beaten", "undecided", "stronger"))]
+    assert last.endswith("stronger")
+    assert said.count("stronger") == 1
+    assert f"; {last.split()[0]} is the weakest that beats it" in said
+    strongest = climbed(shell, "Sherlock", "--book", book)
+    assert "Sherlock stands on " in strongest
+    assert "; none of them beats it" in strongest
+    # The finished run is printed again.
+    assert climbed(shell, "Sherlock", "--book", book) == strongest
+
+
+def test_a_ladder_has_no_json(shell: Shell) -> None:
+    said = shell("rate", "RandomBoi", "--ladder", "--json")
+    assert said.code == 2
+    assert "--ladder and --json cannot be combined" in said.err
