@@ -16,36 +16,38 @@ DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctio
 BUDGETS: Final = {
     "bots": 947,
     "dubito": 1308,
-    "dubito/cli": 4294,
-    "dubito/experiment": 4562,  # includes the worker processes, secret seeds and `replay --programs`
-    "dubito/game": 2378,
+    "dubito/cli": 4343,
+    "dubito/experiment": 4614,  # includes the worker processes, secret seeds and `replay --programs`
+    "dubito/game": 2395,
     "dubito/games": 0,
     "dubito/games/bs": 1175,
     "dubito/games/defuse": 842,
-    "dubito/games/dubito": 2178,
-    "dubito/house": 1777,
-    "dubito/llm": 6612,  # a row per known error of twelve servers, with its source
+    "dubito/games/dubito": 2231,
+    "dubito/house": 1854,
+    "dubito/llm": 6614,  # a row per known error of twelve servers, with its source
     "dubito/plugins": 0,
     "dubito/plugins/batch": 1008,
     "dubito/plugins/dask": 68,
     "dubito/plugins/deception": 592,
+    "dubito/plugins/forge": 600,
+    "dubito/plugins/study": 343,
     "dubito/plugins/gamecheck": 2011,
     "dubito/plugins/inspect": 85,
-    "dubito/plugins/leaderboard": 1544,
+    "dubito/plugins/leaderboard": 1642,
     "dubito/plugins/local": 280,
     "dubito/plugins/mcp": 76,
     "dubito/plugins/openspiel": 4516,
     "dubito/plugins/source": 281,
     "dubito/plugins/tournament": 2276,
-    "dubito/report": 4228,
+    "dubito/report": 4237,
     "dubito/sandbox": 1472,
     "dubito/seats": 938,
-    "dubito/show": 1236,
-    "dubito/stats": 1332,
+    "dubito/show": 1238,
+    "dubito/stats": 1334,
     "dubito/store": 1559,
     "dubito/web": 1424,
-    "dubito/workshop": 1847,  # includes the checks of a server, `dubito models check`
-    "tests": 49067,
+    "dubito/workshop": 1875,  # includes the checks of a server, `dubito models check`
+    "tests": 49561,
 }
 
 
