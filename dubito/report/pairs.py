@@ -111,7 +111,7 @@ def _short_names(one: Side, other: Side) -> Sequence[str]:
 
 
 def _verb(kind: str, results: Results) -> str:
-    """Return a kind of move as a verb: "doubts"."""
+    """Return a kind of move as a verb."""
     lie, call = results.lie_words
     verbs = {lie: f"{lie}s", call: f"{call}s", HONEST: "plays honestly", PASSED: "lets it pass"}
     return verbs.get(kind, f"chooses “{kind}”")
