@@ -24,7 +24,7 @@ def _build_bot(answer: str, first: str = "", before: str = "pass") -> str:
         f"{first}\n\nclass Bot:\n    def __init__(self, hello):\n        self.hello = hello\n\n"
         f"    def observe(self, event, data):\n        pass\n\n"
         f"    def decide(self, node, facts, legal):\n{indent(before, ' ' * 8)}\n"
-        f"        if legal and legal[0] not in (True, False):\n            return legal[0]\n        return {answer}\n"
+        f"        if legal and not isinstance(legal[0], bool):\n            return legal[0]\n        return {answer}\n"
     ).lstrip()
 
 

@@ -1,7 +1,7 @@
 """What the model is told: how to write a bot, the game, and what came of each round."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dubito.errors import one_line
@@ -12,7 +12,8 @@ from dubito.report.tables import cell_text, column_kind
 from dubito.stats.ranking import RankingRow
 
 DEADLINE: Final = 2.0  # seconds per decision
-_MAX_FACT: Final = 1500  # characters of a fact in an example or a mistake
+_MAX_FACT: Final = 400  # characters of a fact in an example
+_MAX_FACT_OF_MISTAKE: Final = 160
 
 GUIDE: Final = f"""\
 You write a bot that plays a game of hidden information against other bots. You write one Python file, and improve it \
@@ -44,20 +45,26 @@ class Bot:
 
 
 def describe_game(game: Game, opponents: Sequence[str]) -> str:
-    """Return the rules, and each question with its facts at an example position."""
-    steady = game.facts.steady_facts()
+    """Return the rules, and each question with its facts at an example position. Equal facts are not repeated."""
+    steady, first = game.facts.steady_facts(), dict[str, Any]()
     parts = [f"The game is {game.name}, against {len(opponents)} kinds of opponents whose code you do not see."]
-    for number, node in enumerate(game.nodes):
+    for node in game.nodes:
         facts = game.facts.facts(game.facts.example_position(node.name))
-        if not number:
-            parts.append(f"Facts that stay the same in a game:\n{_write_facts(facts, lambda key: key in steady)}")
-        parts.append(f"Example of facts at node {node.name}:\n{_write_facts(facts, lambda key: key not in steady)}")
+        if not first:
+            same = {key: fact for key, fact in facts.items() if key in steady}
+            parts.append(f"Facts that stay the same in a game:\n{_write_facts(same, None)}")
+        own = {key: fact for key, fact in facts.items() if key not in steady and fact != first.get(key, steady)}
+        first = first or facts
+        parts.append(f"Example of the other facts at node {node.name}:\n{_write_facts(own, _MAX_FACT)}")
     return "\n\n".join(parts)
 
 
-def _write_facts(facts: Any, keep: Any) -> str:
-    lines = [(key, json.dumps(fact, ensure_ascii=False)) for key, fact in facts.items() if keep(key)]
-    return "\n".join(f"{key}: {text if len(text) <= _MAX_FACT else f'{text[:_MAX_FACT]}...'}" for key, text in lines)
+def _write_facts(facts: Mapping[str, Any], most: int | None) -> str:
+    """Return a line for each fact, with at most this number of characters of its value."""
+    texts = {key: json.dumps(fact, ensure_ascii=False) for key, fact in facts.items()}
+    return "\n".join(
+        f"{key}: {text if len(text) <= (most or len(text)) else text[:most]}" for key, text in texts.items()
+    )
 
 
 def ask_for_round(number: int, rounds_told: str = "") -> str:
@@ -86,5 +93,5 @@ def tell_round(
 
 
 def _describe_mistake(mistake: Mistake) -> str:
-    facts = _write_facts(mistake.facts, lambda key: True).replace("\n", "; ")
+    facts = _write_facts(mistake.facts, _MAX_FACT_OF_MISTAKE).replace("\n", "; ")
     return f"- game {mistake.game}, your turn {mistake.turn}: {mistake.what} ({mistake.pile} on the pile). {facts}"

@@ -32,20 +32,27 @@ def forge_with(shell: Shell, model: str, *more: str) -> tuple[int, str]:
 
 
 def test_a_rising_model_is_told_its_results_and_its_best_round_is_chosen(shell: Shell) -> None:
-    code, said = forge_with(shell, "house-writer", "--output", "out")
+    code, said = forge_with(shell, "house-writer", "--rounds", "2", "--output", "out")
     assert code == 0, said
-    assert "calls: 3, " in said
+    assert "calls: 2, " in said
     assert re.search(r"chosen: round \d, the best on 3 held-out deals that no round saw, [+-]", said)
     told = (shell.folder / "out" / "told-1.txt").read_text()
     assert "- your bot: " in told
     assert "- RandomBoi" not in told  # the reference plays the same seats in other games
     assert "The costliest decisions:\n- game " in told
     # All calls are in the cache, and the bots repeat their games.
-    again = forge_with(shell, "house-writer", "--output", "again", "--offline")
+    again = forge_with(shell, "house-writer", "--rounds", "2", "--output", "again", "--offline")
     calls = re.compile(r"calls: .*")
     assert calls.findall(again[1]) == ["calls: 0, tokens: 0, cost $0.0000"]
     assert calls.sub("", again[1].replace("again", "out")) == calls.sub("", said)
     assert (shell.folder / "again" / "told-2.txt").read_text() == (shell.folder / "out" / "told-2.txt").read_text()
+
+
+def test_other_games_are_described_and_played(shell: Shell) -> None:
+    code, said = forge_with(shell, "house-writer", "--rounds", "1", "--game", "defuse", "--output", "out")
+    assert code == 0, said
+    assert "round 1: played 3 training deals" in said
+    assert "- your bot: " in (shell.folder / "out" / "told-1.txt").read_text()
 
 
 SENTENCES = {
@@ -101,12 +108,12 @@ def test_more_rounds_continue_a_forge(shell: Shell) -> None:
 
 
 def test_a_budget_stops_the_forge_and_the_same_command_resumes(shell: Shell) -> None:
-    code, said = forge_with(shell, "house-writer", "--budget", "calls=1", "--output", "out")
+    code, said = forge_with(shell, "house-writer", "--rounds", "2", "--budget", "calls=1", "--output", "out")
     assert code != 0
     assert "resumes" in said
-    code, said = forge_with(shell, "house-writer", "--output", "out")
+    code, said = forge_with(shell, "house-writer", "--rounds", "2", "--output", "out")
     assert code == 0
-    assert "calls: 3, " in said
+    assert "calls: 2, " in said
 
 
 @pytest.mark.parametrize(
