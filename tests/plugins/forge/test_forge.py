@@ -40,12 +40,16 @@ def test_a_rising_model_is_told_its_results_and_its_best_round_is_chosen(shell: 
     assert "- your bot: " in told
     assert "- RandomBoi" not in told  # the reference plays the same seats in other games
     assert "The costliest decisions:\n- game " in told
-    # All calls are in the cache, and the bots repeat their games.
-    again = forge_with(shell, "house-writer", "--rounds", "2", "--output", "again", "--offline")
+
+
+def test_a_forge_is_replayed_offline_from_the_cache(shell: Shell) -> None:
+    """The file is not played, since a busy machine can make a bot too late, which changes the next request."""
+    _, said = forge_with(shell, "house-writer-syntax", "--rounds", "2", "--output", "out")
+    _, again = forge_with(shell, "house-writer-syntax", "--rounds", "2", "--output", "again", "--offline")
     calls = re.compile(r"calls: .*")
-    assert calls.findall(again[1]) == ["calls: 0, tokens: 0, cost $0.0000"]
-    assert calls.sub("", again[1].replace("again", "out")) == calls.sub("", said)
-    assert (shell.folder / "again" / "told-2.txt").read_text() == (shell.folder / "out" / "told-2.txt").read_text()
+    assert calls.findall(said)[0].startswith("calls: 2, ")
+    assert calls.findall(again) == ["calls: 0, tokens: 0, cost $0.0000"]
+    assert calls.sub("", again) == calls.sub("", said)
 
 
 def test_other_games_are_described_and_played(shell: Shell) -> None:
