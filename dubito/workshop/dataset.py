@@ -71,6 +71,24 @@ EVENTS: Final = {
 _TABLES: Final = {"decisions": DECISIONS, "games": GAMES, "events": EVENTS}
 
 
+_READING: Final = """## Reading it
+
+```python
+import pandas
+
+decisions = pandas.read_parquet("decisions.parquet")
+
+import polars
+
+decisions = polars.read_parquet("decisions.parquet")
+
+from datasets import load_dataset
+
+decisions = load_dataset(".", "decisions", split="train")
+```
+"""
+
+
 def dataset_card(run: Run, licence: str | None = None) -> str:
     experiment, calls = run.experiment, run.spent.calls if run.resolved.has_records else 0
     return f"""---
@@ -120,22 +138,7 @@ All events of all games in order, including hidden ones and the seats' answers. 
 `only` and those with null, until it left the game. The table is empty if no model played and a bot's file has changed.
 
 {_column_table(EVENTS)}
-## Reading it
-
-```python
-import pandas
-
-decisions = pandas.read_parquet("decisions.parquet")
-
-import polars
-
-decisions = polars.read_parquet("decisions.parquet")
-
-from datasets import load_dataset
-
-decisions = load_dataset(".", "decisions", split="train")
-```
-"""
+{_READING}"""
 
 
 def _player_table(run: Run) -> str:

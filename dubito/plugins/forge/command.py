@@ -76,7 +76,7 @@ def forge(
 def _print_forged(forged: Forged, bench: Bench, order: Order) -> None:
     measure = bench.game.results.measures[0]
     difference = difference_kind(measure)
-    title = f"{order.model} wrote {len(forged.rounds)} rounds for {bench.game.name}: {order.training} training deals, "
+    title = f"Bots for {bench.game.name} by {order.model}: {order.training} training deals, "
     title += f"{order.held_out} held-out deals, 95 % confidence intervals"
     gain = f"gain over {bench.reference}"
     headers = ["round", f"{measure.column_title} in training", "on held-out deals", gain, "note"]
