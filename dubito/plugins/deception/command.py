@@ -22,9 +22,9 @@ from dubito.report.site import write_pages
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
 @games_path_option
 def deception(run: Path | None, output: Path | None, as_json: bool, quiet: bool) -> None:
-    """Measure how each player lies and detects lies, in all games of RUN.
+    """Measure how each player lies and detects lies.
 
-    RUN defaults to the latest run. The games are replayed without a model. docs/deception.md defines the figures.
+    The games of RUN, which defaults to the latest run, are replayed without a model. docs/deception.md defines the figures.
     """
     with open_run_folder(run) as folder, open_recorded_run(folder) as stored:
         with GamesProgress(stored.game_count, quiet, time.monotonic) as progress:

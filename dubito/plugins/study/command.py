@@ -65,7 +65,7 @@ def fork(
     quiet: bool,
     **server: str | None,
 ) -> None:
-    """Play one moment of a game on many times, and compare players there.
+    """Play on from one moment of a game, many times.
 
     RUN is a run folder or an exported run, GAME a game's number in it and TURN a turn of that game. The player who
     moved there plays on, and then each --player: a bot, a player of the run, or a model such as openai:MODEL@PROMPT.

@@ -9,7 +9,7 @@ import pytest
 
 import dubito
 from dubito.experiment.lies import TrackedGame, TrackedResponse
-from dubito.plugins.deception import read_sheet
+from dubito.plugins.deception.read import read_sheet
 from dubito.plugins.deception.sheet import PARTS, SheetCounter
 from dubito.report.site import write_report
 from tests.cli.kit import Shell
