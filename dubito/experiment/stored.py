@@ -28,6 +28,7 @@ from dubito.files import describe_fault
 from dubito.game import Game, PlayerKind
 from dubito.game.find import NoSuchGame, Registry, find_bots, find_game, package_of, source_of
 from dubito.game.seeds import SeedSecrecy, hash_seed
+from dubito.game.streams import DealStreams
 from dubito.packages import missing_game_hint
 from dubito.stats.ranking import Contender, RankingRow, ranking, relate_players
 from dubito.stats.relation import Relation
@@ -246,6 +247,13 @@ class Run:
 
     def outcome(self, row: bytes) -> Outcome:
         return read_outcome(row, self.game.results, len(self.names), self.folder / DATABASE)
+
+    def outcome_of(self, game: int) -> Outcome:
+        ((row,),) = self.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
+        return self.outcome(row)
+
+    def deal_streams(self, game: int) -> DealStreams:
+        return DealStreams(self.planned.seed, game // self.planned.games_per_deal)
 
     @cached_property
     def experiment(self) -> Experiment:

@@ -148,7 +148,7 @@ class ShownGames:
                 self.why_not[game] = self.source.strip_folder(str(error))
                 continue
             del story["truths"]
-            names = self._names(self._outcome(game))
+            names = self._names(self.source.outcome_of(game))
             self.highlights.scan_game(game, story, [self.source.label(name) for name in names], decisions)
             for decision in decisions:
                 self._example(game, names[decision["seat"]], decision, texts)
@@ -167,10 +167,6 @@ class ShownGames:
             ]  # the seat comes before the kind
             title = page_title(f"Game {game}", labels, story["winners"])
             yield GamePage(f"games/{game}.html", title, about, data)
-
-    def _outcome(self, game: int) -> Outcome:
-        ((row,),) = self.source.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
-        return self.source.outcome(row)
 
     def _names(self, outcome: Outcome) -> list[str]:
         return [self.source.names[player] for player in outcome.seats]
@@ -196,7 +192,7 @@ class ShownGames:
 
     def list_page(self) -> Page:
         results = self.source.game.results
-        fields, outcomes = GameFields(self.source), {game: self._outcome(game) for game in self.choice.games}
+        fields, outcomes = GameFields(self.source), {game: self.source.outcome_of(game) for game in self.choice.games}
         columns = self._columns(outcomes)
         filtered = [column for column in columns if column.key in (*results.game_counts, *_COUNTS)]
         for place, (game, outcome) in enumerate(outcomes.items()):

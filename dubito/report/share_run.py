@@ -29,8 +29,7 @@ def shared_game(source: Run, number: int, play_url: str = "") -> SharedGame:
     story = {**page.told, "shared": shown.asked.shared.pieces}
     if story["winners"]:
         story["odds"] = odds_or_reason(source, number)
-    ((row,),) = source.db.read("SELECT outcome FROM games WHERE game = ?", (number,))
-    about = describe_results(source.game.results, source.outcome(row), story["names"], len(story["turns"]))
+    about = describe_results(source.game.results, source.outcome_of(number), story["names"], len(story["turns"]))
     shared = build_shared_game(source.game, record, story, about, page.warnings, play_url)
     if source.planned.has_programs:
         shared = replace(shared, dealt=f"{shared.dealt} The seed {source.secrecy_in_words}.".lstrip())

@@ -20,7 +20,6 @@ from dubito.game import State
 from dubito.game.moves import output_of
 from dubito.game.reader import table_reader
 from dubito.game.record import GameRecord
-from dubito.game.streams import DealStreams
 from dubito.show.session import Session, session_of_outputs, table_moves
 from dubito.show.story import ModelDecisions, Texts, story_of_game, winners
 from dubito.stats.tally import Outcome, build_outcome, read_record
@@ -126,7 +125,7 @@ class ReplayedGames:
 
     def _from_record(self, number: int, names: list[str], record: dict[str, Any]) -> Session:
         game = self.source.game
-        streams = DealStreams(self.source.planned.seed, number // self.source.planned.games_per_deal)
+        streams = self.source.deal_streams(number)
         state: State = game.deal(game.rules(**self.source.planned.rules), len(names), streams.deck())
         if game.deal_to_json(state) != {key: value for key, value in record.items() if key != "outputs"}:
             raise CannotShowGame("its seed deals other cards, so the record was modified or is damaged")

@@ -41,8 +41,7 @@ def count_sheet(run: Run, progress: Callable[[int], None] = lambda games: None) 
 
 
 def _track(run: Run, game: int, progress: Callable[[int], None]) -> TrackedGame:
-    ((row,),) = run.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
-    tracked = track_game(game, run.outcome(row).seats, replay_game(run, game))
+    tracked = track_game(game, run.outcome_of(game).seats, replay_game(run, game))
     progress(game + 1 - run.experiment.first_game)
     return tracked
 
@@ -82,8 +81,7 @@ def _list_models_with_beliefs(run: Run) -> list[str]:
 
 def _add_wins(run: Run, asked: Sequence[str], counter: SheetCounter, game: int) -> None:
     """Add the probabilities to win that models stated first in each turn, which only their replies contain."""
-    ((row,),) = run.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
-    outcome, results, log = run.outcome(row), run.game.results, run.model_log
+    outcome, results, log = run.outcome_of(game), run.game.results, run.model_log
     won = winners(results, outcome.buckets(results), outcome.counts)
     query = (
         "SELECT d.seat, d.turn, a.player, a.request, a.raw "

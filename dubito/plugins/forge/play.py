@@ -115,8 +115,7 @@ def find_mistakes(folder: Path, name: str, count: int) -> list[Mistake]:
 
 
 def _seat_of(run: Run, number: int, name: str) -> int | None:
-    ((row,),) = run.db.read("SELECT outcome FROM games WHERE game = ?", (number,))
-    outcome = run.outcome(row)
+    outcome = run.outcome_of(number)
     seat = outcome.contender_seat
     return seat if seat is not None and run.names[outcome.seats[seat]] == name else None
 
@@ -145,7 +144,7 @@ def _facts_at(run: Run, mistake: Mistake) -> Mapping[str, object]:
     """Return the facts of a mistake's turn, without those that stay the same in a game."""
     facts, workshop = run.game.facts, run.game.workshop
     steady = facts.steady_facts() | {"history", "own_plays", "own_moves"}
-    seat = run.outcome(run.db.read("SELECT outcome FROM games WHERE game = ?", (mistake.game,))[0][0]).contender_seat
+    seat = run.outcome_of(mistake.game).contender_seat
     for one in position_recorder(run)(mistake.game):
         if one.position.seat == seat and workshop.own_turn(one.position) in (mistake.turn, None):
             return {key: fact for key, fact in facts.facts(one.position).items() if key not in steady}

@@ -12,7 +12,7 @@ from dubito.game import Results
 from dubito.game.events import EVERYTHING
 from dubito.game.table import GameCode, Table, play_game, step
 from dubito.game.workshop import ForkStart
-from dubito.plugins.study.moment import Moment, deal_streams, describe_move
+from dubito.plugins.study.moment import Moment, describe_move
 from dubito.show.odds import repeat_move, reseed
 from dubito.show.opponents import Opponents
 from dubito.stats.rates import Rate, clustered_rate, paired_difference
@@ -96,7 +96,7 @@ class Forks:
             table = Table(
                 start.deal(),
                 entrants,
-                deal_streams(moment.run, moment.number),
+                moment.run.deal_streams(moment.number),
                 deal=deal,
                 number=first + number,
                 fallback=self.opponents.fallback,

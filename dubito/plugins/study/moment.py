@@ -11,7 +11,6 @@ from dubito.game import Game, State
 from dubito.game.events import EVERYTHING
 from dubito.game.moves import Forfeit
 from dubito.game.reader import Reader
-from dubito.game.streams import DealStreams
 from dubito.game.workshop import ForkStart
 from dubito.show.run import ReplayedGames
 
@@ -71,17 +70,13 @@ def find_moment(run: Run, number: int, turn: int) -> Moment:
     if place is None or isinstance(moves[place].output, Forfeit):
         last = moves[-1].turn - isinstance(moves[-1].output, Forfeit)
         raise UsageError(f"game {number} of {run} has no turn {turn}; its turns are 1 to {last}")
-    game, rules, streams = run.game, run.resolved.rules, deal_streams(run, number)
+    game, rules, streams = run.game, run.resolved.rules, run.deal_streams(number)
     start = ForkStart(lambda: game.deal(rules, len(players), streams.deck()), [move.output for move in moves[:place]])
     try:
         state, _ = start.replay()
     except IllegalOutput as error:
         raise UsageError(f"game {number} of {run} cannot be replayed: {error}") from None
     return Moment(run, number, turn, moves[place].seat, players, start, describe_move(game, state, moves[place].output))
-
-
-def deal_streams(run: Run, number: int) -> DealStreams:
-    return DealStreams(run.planned.seed, number // run.planned.games_per_deal)
 
 
 def describe_move(game: Game, state: State, output: object) -> str:

@@ -152,8 +152,7 @@ class _Known:
         """Return a contender's games, or none if an opponent failed or does not state how it plays."""
         experiment, games, failed = self._run.experiment, list[LuckyGame](), False
         for number in experiment.game_numbers[:_MAX_GAMES]:
-            ((row,),) = self._run.db.read("SELECT outcome FROM games WHERE game = ?", (number,))
-            outcome = self._run.outcome(row)
+            outcome = self._run.outcome_of(number)
             seat = outcome.contender_seat
             if seat is None or outcome.seats[seat] != player:
                 continue
