@@ -22,22 +22,27 @@ _SENTENCE_ENDS: Final = re.compile(r"(?<=[.!?])\s+")
 class ModelMoment:
     """A moment to open a game at."""
 
-    title: str
+    event: str  # what happened, as a sentence without its point
     opens: int
     quote: Mapping[str, Any] | None
     stake: int  # cards on the pile
 
+    @property
+    def title(self) -> str:
+        """The event, with the start of the quote if there is one."""
+        return f"{self.event}: “{one_line(self.quote['text'], _MAX_HEADLINE_QUOTE)}”" if self.quote else self.event
+
 
 def own_words(told: Mapping[str, Any], decision: Mapping[str, Any]) -> str:
     """Return the sentences of a model's reason that are sentences and do not repeat its prompt."""
-    if not decision["attempts"]:
+    attempt = decision["attempts"][-1] if decision["attempts"] else {}
+    if not (reason := (attempt.get("reasoning") or "").strip()):
         return ""
-    attempt, prompt, shared = decision["attempts"][-1], Texts(), Texts()
+    prompt, shared = Texts(), Texts()
     prompt.pieces, shared.pieces = told["pieces"], told["shared"]
     asked = [prompt.read(runs) for _, runs in attempt["said"]] + [shared.read(runs) for runs in attempt["system"]]
     known = {run for text in asked for run in _runs(text)}
-    sentences = _SENTENCE_ENDS.split((attempt.get("reasoning") or "").strip())
-    return one_line(" ".join(one for one in sentences if _is_own(one, known)), _MAX_QUOTE)
+    return one_line(" ".join(one for one in _SENTENCE_ENDS.split(reason) if _is_own(one, known)), _MAX_QUOTE)
 
 
 def _runs(text: str) -> list[tuple[str, ...]]:
@@ -58,20 +63,18 @@ def model_moment(told: Mapping[str, Any], *, only_lies: bool = False) -> ModelMo
     """
     piles = [_pile(told, panels) for panels in panel_states(told)]
     found = [
-        (bool(words), piles[opens], -at, title, opens, one, words)
-        for at, title, opens, one, words in _moments(told, only_lies)
+        (bool(words), piles[opens], -at, event, opens, one, words)
+        for at, event, opens, one, words in _moments(told, only_lies)
     ]
     if not found:
         return None
-    _, stake, _, title, opens, one, words = max(found, key=lambda each: each[:3])
-    if not words:
-        return ModelMoment(title, opens, None, stake)
-    quote = {"text": words, "seat": one["seat"], "turn": one["turn"], "link": one["link"]}
-    return ModelMoment(f"{title}: “{one_line(words, _MAX_HEADLINE_QUOTE)}”", opens, quote, stake)
+    _, stake, _, event, opens, one, words = max(found, key=lambda each: each[:3])
+    quote = {"text": words, "seat": one["seat"], "turn": one["turn"], "link": one["link"]} if words else None
+    return ModelMoment(event, opens, quote, stake)
 
 
 def _moments(told: Mapping[str, Any], only_lies: bool) -> Iterator[tuple[int, str, int, Mapping[str, Any], str]]:
-    """Yield each lie and mistake of a model: its place, a headline, the turn to open at, the decision and its words."""
+    """Yield each lie and mistake of a model: its place, the event, the turn to open at, the decision, its words."""
     caught, lies = caught_lies(told), set[tuple[int, int]]()
     for place, one in enumerate(told["decisions"]):
         turn, seat = one["turn"], one["seat"]

@@ -1,4 +1,4 @@
-"""What a reader quotes of a book: who is best, a chart, the rung that each model reaches, and its best lie."""
+"""The first screen of a leaderboard: the best players, a chart, each model's rung and its best lie."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -29,7 +29,7 @@ from dubito.stats.relation import PRELIMINARY, find_rung
 from dubito.store.spend import dollars
 
 _RUNGS: Final = (
-    "Hand-written bots are the rungs. A model stands on the strongest bot that it significantly beats; the line below "
+    "Hand-written bots are the rungs. A model is on the strongest bot that it significantly beats; the line below "
     "its name says which is the weakest bot that beats it."
 )
 
@@ -93,7 +93,7 @@ def _build_ladder(board: Board) -> Ladder | None:
     on: dict[str | None, list[Climber]] = {}
     for row in models:
         rung = find_rung(relation, row.id, [bot.id for bot in bots])
-        text = f"loses to {board.label(rung.loses_to)}" if rung.loses_to else "loses to none of these bots"
+        text = f"loses to {board.label(rung.loses_to)}" if rung.loses_to else "loses to no bot"
         on.setdefault(rung.beats, []).append(_climber(board, row, text))
     rungs = [(_climber(board, bot, _score(board, bot)), on.get(bot.id, [])) for bot in bots]
     return Ladder(rungs, on.get(None, []))
@@ -115,11 +115,10 @@ def _best_lies(rows: list[Row]) -> Iterator[Tiles]:
         found = [*_lies(row)]
         if found:
             game, moment = max(found, key=lambda one: (one[1].quote is not None, one[1].stake, -one[0]))
-            told, _, _ = moment.title.partition(": “")
             link = f"{report_path(row.submission)}/games/{game}.html#turn-{moment.opens}"
             quote = f"“{moment.quote['text']}”" if moment.quote else "It gave no reason."
             more = f"{pluralize(moment.stake)} on the pile · game {game}, turn {moment.opens}"
-            yield Tiles(row.name, row.kind, row.path, (), quote, [(told, link, more, ())])
+            yield Tiles(row.name, row.kind, row.path, (), quote, [(moment.event, link, more, ())])
 
 
 def _lies(row: Row) -> Iterator[tuple[int, ModelMoment]]:
