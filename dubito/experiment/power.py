@@ -2,8 +2,8 @@
 
 A difference D between two contenders is found with power 0.8 over n deals if n = (z(1 - a/2) + z(0.8))^2 V / D^2. V is
 the variance of a deal's difference in the pilot. The error a is 5 % divided by the number of pairs, as in the first
-step of Holm's method. The 95 % range of n is that of V, by the chi-squared distribution with the pilot's deals minus 1
-degrees of freedom; its quantiles are those of Wilson and Hilferty (Abramowitz and Stegun, 26.4.17).
+step of Holm's method. The 95 % range of n follows from V's, by the chi-squared distribution with the pilot's deals
+minus 1 degrees of freedom; its quantiles are Wilson and Hilferty's (Abramowitz and Stegun, 26.4.17).
 """
 
 import math

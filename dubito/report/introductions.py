@@ -1,4 +1,4 @@
-"""How a player decides: a bot's description and code, or a model's prompt and a sentence of its own."""
+"""How a player decides: a bot's description and code, or a model's prompt and its own words."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -87,7 +87,7 @@ def _sort_by_kinds(splits: Sequence[Split], results: Results) -> _ByKinds:
 
 
 def _headline(one: Side, other: Side, by_kinds: _ByKinds, results: Results) -> str:
-    """Describe the most frequent difference in a sentence, or return an empty string if there is none."""
+    """Describe the most frequent difference, if any, in a sentence."""
     if not by_kinds or set(by_kinds) == {(OTHER_MOVE, OTHER_MOVE)}:
         return ""
     names, total = _short_names(one, other), sum(map(len, by_kinds.values()))

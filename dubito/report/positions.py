@@ -166,7 +166,7 @@ def show_position(one: Side, other: Side, split: Split, *, odds: bool) -> ShownP
             for choice, output in zip(choices, outputs, strict=True)
         ]
     kinds = join_kinds(split.kinds(one.run.game.results))
-    return ShownPosition(f"Deal {split.deal}, turn {split.turn}", here.asked, truth, board, choices, kinds)
+    return ShownPosition(f"Deal {split.deal}, turn {split.turn}", here.question, truth, board, choices, kinds)
 
 
 class _Position:
@@ -190,7 +190,7 @@ class _Position:
         self._question = self._words.question(self._state, self._seat, self._reader)
 
     @property
-    def asked(self) -> str:
+    def question(self) -> str:
         if self._question is not None:
             return self._question.prompt or self._question.wanted
         return self._words.short_question(node_view(self._state).node)
@@ -265,7 +265,7 @@ class _Position:
 
 
 def _describe_board(panel: Panel) -> str:
-    """Return a panel's public text, with its title unless its cards are drawn as a pile or in its place."""
+    """Return a panel's public text, with its title unless its cards are drawn."""
     text = "" if _open_cards(panel) else panel.public
     return text if panel.backs else ": ".join(filter(None, (panel.title, text))) if panel.public else ""
 

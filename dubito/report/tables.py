@@ -383,7 +383,7 @@ class Ladder:
     """Hand-written bots, the strongest first, with the players that stand on each of these rungs."""
 
     rungs: Sequence[tuple[Climber, Sequence[Climber]]]
-    ground: Sequence[Climber]  # players that beat none of them
+    ground: Sequence[Climber]  # players that beat no bot
 
 
 @dataclass(frozen=True, slots=True)
@@ -493,7 +493,7 @@ def value_range(cells: Iterable[tuple[float | None, int]]) -> tuple[float, float
 
 @dataclass(frozen=True, slots=True)
 class ShownSeat:
-    """A player at a position, as the others see it."""
+    """A player at a position, as other players see it."""
 
     name: str
     kind: PlayerKind

@@ -143,7 +143,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """A player's place on a ladder of bots. Wins are those of the relation, so they are significant."""
+    """A player's place on a ladder of bots. Only significant wins count."""
 
     beats: str | None  # the strongest bot that the player beats
     loses_to: str | None  # the weakest bot that beats the player

@@ -73,7 +73,7 @@ def print_climb(one: Climb, book: str, folder: Path) -> None:
     table(title, ["bot", f"lead of {player} in {measure.name}", ""], cells)
     found = (one.rung.beats, one.rung.loses_to)
     beats, loses = (name and one_line(name.removeprefix(_RUNG)) for name in found)
-    stands = f"stands on {beats}, the strongest bot that it significantly beats" if beats else "beats none of them"
-    ends = f"{loses} is the weakest that beats it" if loses else "none of them beats it"
+    stands = f"stands on {beats}, the strongest bot that it significantly beats" if beats else "beats no bot"
+    ends = f"{loses} is the weakest that beats it" if loses else "no bot beats it"
     say(f"rung: {player} {stands}; {ends}")
     say(f"run: {folder}")

@@ -80,7 +80,7 @@ class OpenSpielWords(Words[State, NoRules]):
         return [bot for bot in self.HARD if bot in names] or super().default_bots(names)
 
     def strengths(self, names: Sequence[str]) -> list[tuple[str, list[str]]]:
-        """Return the quick games. A game without a simple bot of its own has no medium."""
+        """Return the quick games. A game without its own simple bot has no medium."""
         levels = super().strengths(names)
         levels = [(name, bots) for name, bots in levels if name != "medium" or self._is_gin]
         return levels if len(levels) > 1 else []
