@@ -69,12 +69,12 @@ def estimate(
         run = replace(run, experiment=replace(run.experiment, games=games))
         if not as_json:
             say(_describe_needed(needed, games, runs[0], run.game.results))
-    if needed is not None and not run.models:
+    if not run.models:
+        if needed is None:
+            raise UsageError(f"{config} has no model players, so it costs nothing")
         if as_json:
             print_document(_document(run.experiment.games, [], checked.in_flight, None, needed))
         return
-    if not run.models:
-        raise UsageError(f"{config} has no model players, so it costs nothing")
     found = estimate_players(run, options, runs, thoughts)
     experiment, today = run.experiment, datetime.now(UTC).date()
     for sentence in (

@@ -18,7 +18,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, ExceptionHandler, Message, Receive, Scope, Send
 
 from dubito.llm.request import DuplicateKey, refuse_duplicate_keys
-from dubito.web.visit import VIEWER
+from dubito.web.visit import POLICY, VIEWER
 
 _MAX_BODY_BYTES: Final = 4096  # size limit of a body
 # Bytes to read and discard, so that the sender can read the refusal.
@@ -28,9 +28,7 @@ _OTHER_HOST: Final = (
     "--allow-host NAME."
 )
 _SECURITY_HEADERS: Final = {
-    "content-security-policy": (
-        "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
-    ),
+    "content-security-policy": f"{POLICY}; frame-ancestors 'none'",
     "cache-control": "no-store",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",

@@ -18,10 +18,9 @@ from dubito.show.opponents import bots_of_game, bots_of_other_games
 from dubito.show.person import MAX_NAME
 from dubito.web.site import PlaySite, refuse
 from dubito.web.tables import Tables
-from dubito.web.visit import VIEWER, PageAnswer, Visit
+from dubito.web.visit import POLICY, VIEWER, PageAnswer, Visit
 
 _BROKEN: Final = "an internal error occurred; see the browser's console"
-_POLICY: Final = "default-src 'self'; base-uri 'none'; form-action 'self'; object-src 'none'"
 _NOT_FOUND: Final = "Not Found"
 _STATIC: Final = {"static": files("dubito.web") / "static", VIEWER: files("dubito.report") / "static"}
 
@@ -36,7 +35,7 @@ class InPage:
         self._secret_file = folder / "running" / "secret"
 
     def visit(self, method: str, address: str, body: str = "", person: str = "") -> str:
-        """PageAnswer a visit to an address of the site, such as `/games?x=1`, as JSON for the worker's script."""
+        """Answer a visit to an address of the site, such as `/games?x=1`, as JSON for the worker's script."""
         parts = urlsplit(address)
         try:
             answer = self._answer(method, parts.path, dict(parse_qsl(parts.query)), body.encode(), person)
@@ -49,7 +48,7 @@ class InPage:
         headers = {
             **answer.headers,
             "Content-Type": f"{kind}; charset=utf-8",
-            "Content-Security-Policy": _POLICY,
+            "Content-Security-Policy": POLICY,
         }
         return json.dumps({"status": answer.status, "headers": headers, "text": answer.text})
 

@@ -9,6 +9,7 @@ from dubito.report.render import escape_values
 
 _NO_HEADERS: Final[Mapping[str, str]] = {}
 VIEWER: Final = "viewer"  # address of the report's static files
+POLICY: Final = "default-src 'self'; base-uri 'none'; form-action 'self'; object-src 'none'"  # Content-Security-Policy
 
 
 @dataclass(frozen=True, slots=True)

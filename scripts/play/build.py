@@ -31,32 +31,15 @@ ENGINE: Final = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "pyodide-
 PAGES: Final = ("index.html", "play.css", "play.js", "engine.js", "service.js")
 OURS: Final = ("bots", "prompts")  # folders that the wheel has inside `dubito`
 # What the pages do not use, by the start of its path.
-LEFT_OUT: Final = (
-    *(
-        "dubito/cli",
-        "dubito/house",
-        "dubito/plugins",
-        "dubito/prompts",
-        "dubito/sandbox",
-        "dubito/seats",
-        "dubito/workshop",
-    ),
-    *("dubito/llm/prices", "dubito/report/static/echarts", "jinja2/ext", "pydantic/deprecated", "pydantic/mypy"),
-    *(
-        "pydantic/v1",
-        "pydantic_core/_pydantic_core/",
-        "_pydatetime",
-        "_pyio",
-        "_pyrepl",
-        "ctypes/",
-        "curses",
-        "doctest",
-    ),
-    *("encodings/big5", "encodings/cp1", "encodings/cp8", "encodings/cp9", "encodings/euc", "encodings/gb"),
-    *("encodings/iso", "encodings/koi", "encodings/mac", "encodings/ptcp", "encodings/shift", "ftplib", "imaplib"),
-    *("mailbox", "multiprocessing", "optparse", "pdb", "pickletools", "poplib", "pydoc", "smtplib", "sqlite3/__main__"),
-    *("turtle", "unittest", "wsgiref", "xml"),
-)
+_UNUSED: Final = """
+    dubito/cli dubito/house dubito/plugins dubito/prompts dubito/sandbox dubito/seats dubito/workshop
+    dubito/llm/prices dubito/report/static/echarts jinja2/ext pydantic/deprecated pydantic/mypy pydantic/v1
+    pydantic_core/_pydantic_core/ _pydatetime _pyio _pyrepl ctypes/ curses doctest encodings/big5 encodings/cp1
+    encodings/cp8 encodings/cp9 encodings/euc encodings/gb encodings/iso encodings/koi encodings/mac encodings/ptcp
+    encodings/shift ftplib imaplib mailbox multiprocessing optparse pdb pickletools poplib pydoc smtplib
+    sqlite3/__main__ turtle unittest wsgiref xml
+"""
+LEFT_OUT: Final = tuple(_UNUSED.split())
 
 
 def build(site: Path) -> None:

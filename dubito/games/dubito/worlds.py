@@ -93,7 +93,7 @@ def change_hand(start: ForkStart, text: str) -> ForkStart:
                     hands[seat].append(other_card)
                     hands[owner].append(card)
             changed = start_of(World(rules, tuple(map(tuple, hands)), tuple(start.moves)))
-            if not any(map(_has_set, hands, [rules.copies] * len(hands))) and _leads_to(changed, wanted, log.of(-1)):
+            if not any(_has_set(hand, rules.copies) for hand in hands) and _leads_to(changed, wanted, log.of(-1)):
                 return changed
     free = Counter[int]()
     for other in range(len(dealt.hands)):

@@ -91,7 +91,7 @@ class Board:
 
     @property
     def label_with_kind(self) -> Callable[[str], str]:
-        named = player_labels({id_: kind_of_player(row.spec) for id_, row in self.rows.items()})
+        named = player_labels({id_: row.kind for id_, row in self.rows.items()})
         return lambda id_: named(id_).replace(id_, self.label(id_), 1)
 
     def ranks(self, place: int) -> str:

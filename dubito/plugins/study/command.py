@@ -29,7 +29,7 @@ from dubito.plugins.study.documents import ForkObject, PlayerForksResult
 from dubito.plugins.study.fork import Forks, PlayerForks
 from dubito.plugins.study.moment import Moment, find_moment, parse_moment
 from dubito.report.documents import Interval
-from dubito.report.tables import Column, ColumnKind, ResultTable
+from dubito.report.tables import Column, ResultTable, column_kind, difference_kind
 from dubito.store.folder import CONFIG
 
 Worlds = Literal["same", "sampled"]
@@ -114,18 +114,16 @@ def _refuse_programs(kinds: Mapping[str, PlayerKind]) -> None:
 def _tables(moment: Moment, played: Sequence[PlayerForks]) -> list[ResultTable]:
     names, results = [one.name for one in played], moment.game.results
     measure = results.measures[0]
-    kind: ColumnKind = "decimal" if measure.span else "rate"
-    signed: ColumnKind = "difference" if measure.span else "points"
     players = Column("player", "player", "player", names)
     first, *others = played
     ends = [
         players,
         *(Column(key, key, "count", [one.buckets[key] for one in played]) for key in results.buckets),
-        Column("score", measure.column_title, kind, [one.score for one in played]),
+        Column("score", measure.column_title, column_kind(measure), [one.score for one in played]),
     ]
     if others:
         differences = [None, *(one.minus(first) for one in others)]
-        ends.append(Column("difference", f"minus {one_line(first.name)}", signed, differences))
+        ends.append(Column("difference", f"minus {one_line(first.name)}", difference_kind(measure), differences))
     moves = [*dict.fromkeys(move for one in played for move in one.moves)]
     rows = [Column("move", "first move", "text", moves)]
     rows += [

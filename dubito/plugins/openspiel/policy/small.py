@@ -102,7 +102,7 @@ class SmallGame(Protocol):
 
 
 def small_game(game: Game, rules: "BaseModel", cards: bool = False) -> SmallGame:
-    """Return the small game, with `cards` the one whose actions are cards. Raises UsageError if there is none."""
+    """Return the small game, with `cards` the one whose actions are cards. Raises UsageError if it does not exist."""
     if isinstance(game, OpenSpielGame):
         return _OfOpenSpiel(game)
     if cards and "cards" in load_courses(game):
@@ -348,11 +348,11 @@ class _OfCards:
         return Situation(state.string, self.names(state))
 
     def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int) -> Player:
-        *earlier, last = self._turns(state)
-        first, log = (*earlier, last)[0], last.log.of(state.seat)
+        turns = self._turns(state)
+        first, last, log = turns[0], turns[-1], turns[-1].log.of(state.seat)
         look, streams = partial(first.engine.cards, state.seat), DealStreams(seed, draw).seat(state.seat)
         player, seen = _make_player(first.rules, entrant, state.seat, draw, seed, look, log), 0
-        for course in (*earlier, last):
+        for course in turns:
             events = [event for event in course.log.of(state.seat) if not event.silent]
             player.cards = course.engine.cards(state.seat, streams)
             _with_observations(player, events[seen:])
