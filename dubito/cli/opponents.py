@@ -11,20 +11,22 @@ from pydantic import BaseModel
 
 from dubito.cli.file_limit import limit_in_flight
 from dubito.cli.narrator import check_save
-from dubito.cli.options import given_permits
+from dubito.cli.options import given_permits, open_run_folder
 from dubito.cli.output import note, note_if_slow
-from dubito.errors import UsageError
+from dubito.errors import UsageError, one_line
 from dubito.experiment.call_options import call_options, check_cache
 from dubito.experiment.config import Config, parse_config, read_config
 from dubito.experiment.model_players import check_models, unused_address_warnings
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import rules_of_config
+from dubito.experiment.stored import Run, open_recorded_run
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots, find_families
 from dubito.game.seeds import Seed
+from dubito.show.moment import RunMoment, find_moment, parse_moment
 from dubito.show.opponents import FamilyGames, Opponents, bots_of_game, build_company
 from dubito.show.session import BotsGame
-from dubito.store.folder import DATABASE, MANIFEST
+from dubito.store.folder import CONFIG, DATABASE, MANIFEST
 from dubito.store.run_db import RunDb
 
 _NO_FLAGS: Final[Mapping[str, Any]] = {}
@@ -74,6 +76,41 @@ def open_opponents(
         with note_if_slow("sending a test question to each model player"):
             models = stack.enter_context(model_players(together, db, calls, ModelProgress(), stopped, first))
         yield Opponents(together, models, settled)
+
+
+@contextmanager
+def open_moment(text: str) -> Iterator[RunMoment]:
+    """Open a moment given as RUN:GAME:TURN; raises UsageError and CannotShowGame."""
+    name, number, turn = parse_moment(text)
+    with open_run_folder(name) as folder, open_recorded_run(folder) as run:
+        yield find_moment(run, number, turn)
+
+
+@contextmanager
+def open_opponents_of_run(
+    run: Run,
+    names: Sequence[str],
+    games: Path,
+    first: int,
+    stopped: Callable[[], bool],
+    server: Mapping[str, str | None] = _NO_FLAGS,
+    *,
+    others: bool = False,
+) -> Iterator[Opponents]:
+    """Open players of a run, and others by name, for a game that begins at one of its moments; raises UsageError.
+
+    With `others`, all players of the run and bot files are open. See `open_opponents` for the other arguments.
+    """
+    config = run.folder / CONFIG
+    known = config if config.exists() and "command" not in read_config(config) else None
+    rules = {} if known else run.planned.rules
+    with open_opponents(
+        known, None if others else names, games, first, stopped, server, run.planned.game, rules
+    ) as opponents:
+        for name, kind in zip(names, opponents.kinds(names), strict=True):
+            if kind in ("program", "agent"):
+                raise UsageError(f"{one_line(name)} is a {kind}, which can only play a game from its start")
+        yield opponents
 
 
 def rules_at_table(config: Path | None, game: Game, rules: Mapping[str, Any]) -> BaseModel:

@@ -375,6 +375,13 @@ def find_started_run(path: Path | None) -> Path | None:
     return None
 
 
+def refuse_flags(flags: Sequence[str], why: str) -> None:
+    context = click.get_current_context()
+    for name in flags:
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise UsageError(f"--{name.replace('_', '-')} {why}")
+
+
 def refuse_other_settings(run: Path, *allowed: str) -> None:
     """Raise UsageError if the command line sets something that a started run cannot change."""
     from dubito.experiment.saved_config import FREE_SETTINGS

@@ -8,6 +8,7 @@ import threading
 import time
 import webbrowser
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ import click
 
 from dubito.cli.file_limit import raise_file_limit
 from dubito.cli.narrator import check_save, make_pause, pace_option, save_record
-from dubito.cli.opponents import load_family, open_opponents, rules_at_table
+from dubito.cli.opponents import load_family, open_moment, open_opponents, open_opponents_of_run, rules_at_table
 from dubito.cli.options import (
     PORT_DEFAULT,
     SAVED_GAMES_DEFAULT,
@@ -27,6 +28,7 @@ from dubito.cli.options import (
     game_option,
     games_path_option,
     program_options,
+    refuse_flags,
     saved_games_folder,
 )
 from dubito.cli.output import Voice, make_voice, note, read_line, say
@@ -37,12 +39,14 @@ from dubito.game.find import DUBITO, find_bots
 from dubito.game.seeds import Seed
 from dubito.model_settings import SHORT_FORM_SETTINGS
 from dubito.show.opponents import Opponents, as_sentence, bots_of_other_games, describe_trouble
-from dubito.show.person import Sitting, seat_person, set_up
+from dubito.show.person import Setup, Sitting, seat_person, set_up
 from dubito.show.session import Moment
 
 _COMMANDS: Final = (
     "`help` shows the rules, `hand` what you see, `log` what happened; `quit` or Ctrl-D leaves the table."
 )
+
+_CANNOT_CHANGE: Final = "cannot change a moment of a run; leave it out"
 
 
 @click.command(cls=GameCommand)
@@ -57,6 +61,7 @@ _COMMANDS: Final = (
     help="Deal number. Seed and deal determine the cards.",
 )
 @click.option("--seat", type=int, help="Your seat; seat 0 plays first. [default: random]")
+@click.option("--from", "moment", metavar="RUN:GAME:TURN", help="Take over the seat to move in a turn of a run's game.")
 @click.option("--save", type=click.Path(path_type=Path), help="Save the finished game, for `dubito replay`.")
 @company_options
 @program_options
@@ -68,6 +73,7 @@ def play(
     seed: Seed | None,
     deal: int,
     seat: int | None,
+    moment: str | None,
     save: Path | None,
     config: Path | None,
     games: Path,
@@ -81,27 +87,43 @@ def play(
     model such as openai:MODEL@PROMPT or house:MODEL. For hard games, try `dubito play Sherlock Sherlock` or `dubito
     play --game defuse Sapper`.
     """
-    checked = rules_at_table(config, game, rules)
-    against = bots or (game.words.BOTS or _default_bots(game))[: game.seat_range(checked)[1] - 1]
     check_save(save)
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
     number = int(time.time() * 1000)
-    with open_opponents(config, against, games, number, lambda: False, server, game.name, rules) as opponents:
-        setup = set_up(game, against, checked, seat, seed, deal)
-        kinds = dict(zip(setup.bots, opponents.kinds(setup.bots), strict=True))
-        if fake_models := describe_fake_models(kinds):
-            note(fake_models)
-        seated = seat_person(opponents, setup, number)
-        with seated.code:
-            sitting = _play_until_over(opponents, seated, config, pace)
+    if moment is not None:
+        if bots or rules:
+            raise _run_decides()
+        refuse_flags(("game", "seed", "deal", "seat", "config"), _CANNOT_CHANGE)
+        with open_moment(moment) as found:
+            setup = found.set_up()
+            with open_opponents_of_run(found.run, setup.bots, games, number, lambda: False, server) as opponents:
+                sitting = _play_setup(opponents, setup, number, None, pace)
+    else:
+        checked = rules_at_table(config, game, rules)
+        against = bots or (game.words.BOTS or _default_bots(game))[: game.seat_range(checked)[1] - 1]
+        with open_opponents(config, against, games, number, lambda: False, server, game.name, rules) as opponents:
+            setup = set_up(game, against, checked, seat, seed, deal)
+            sitting = _play_setup(opponents, setup, number, config, pace)
     if sitting is None:
         return
     for error in sitting.errors:
         note(error)
     say(f"To play the same cards again: {_same_cards_command(sitting, config)}")
     if save is not None:
-        save_record(save, game, sitting.make_record())
+        save_record(save, sitting.game, sitting.make_record())
+
+
+def _play_setup(
+    opponents: Opponents, setup: Setup, number: int, config: Path | None, pace: float | None
+) -> Sitting | None:
+    """Play the game and return it, or return None if the person left."""
+    kinds = dict(zip(setup.bots, opponents.kinds(setup.bots), strict=True))
+    if fake_models := describe_fake_models(kinds):
+        note(fake_models)
+    seated = seat_person(opponents, setup, number)
+    with seated.code:
+        return _play_until_over(opponents, seated, config, pace)
 
 
 def _play_until_over(opponents: Opponents, sitting: Sitting, config: Path | None, pace: float | None) -> Sitting | None:
@@ -112,7 +134,7 @@ def _play_until_over(opponents: Opponents, sitting: Sitting, config: Path | None
     try:
         while not sitting.state.over:
             try:
-                if _play_move(sitting, voice) and not sitting.is_asked:
+                if _play_move(sitting, voice) and not (sitting.is_asked or sitting.repeats):
                     wait()
             except RunStopped as error:
                 sitting = _resume_after_error(opponents, sitting, error, voice)
@@ -122,6 +144,10 @@ def _play_until_over(opponents: Opponents, sitting: Sitting, config: Path | None
             say(f"To play the same cards again: {_same_cards_command(sitting, config)}")
         return None
     return sitting
+
+
+def _run_decides() -> UsageError:
+    return UsageError("--from uses the run's players and rules", hint="leave out the other arguments")
 
 
 def _default_bots(game: Game) -> list[str]:
@@ -221,6 +247,9 @@ def _same_cards_command(sitting: Sitting, config: Path | None) -> str:
     help="Folder for saved games.",
 )
 @click.option("--game", metavar="NAME", help="The game offered first. [default: the game of CONFIG, or dubito]")
+@click.option(
+    "--from", "moment", metavar="RUN:GAME:TURN", help="Offer to take over the seat to move in a turn of a run."
+)
 @click.option("--browser/--no-browser", default=True, show_default=True, help="Open the page in your browser.")
 @games_path_option
 @program_options
@@ -232,6 +261,7 @@ def web(
     allow_host: Sequence[str],
     games: Path,
     game: str | None,
+    moment: str | None,
     browser: bool,
     rules: dict[str, Any],
     **server: str | None,
@@ -251,10 +281,20 @@ def web(
         raise UsageError(f"{config} is a bot, but `dubito web` takes a config file", hint="choose bots on the page")
     raise_file_limit(2 * MAX_CONNECTIONS)
     stop, first = threading.Event(), int(time.time() * 1000)
-    opening = open_opponents(config, None, games, first, stop.is_set, server, game, rules)
-    with listen(host, port) as listener, opening as opponents:
+    with ExitStack() as stack:
+        listener, setup = stack.enter_context(listen(host, port)), None
+        if moment is not None:
+            if config is not None or rules:
+                raise _run_decides()
+            refuse_flags(("game",), _CANNOT_CHANGE)
+            found = stack.enter_context(open_moment(moment))
+            setup = found.set_up()
+            opening = open_opponents_of_run(found.run, setup.bots, games, first, stop.is_set, server, others=True)
+        else:
+            opening = open_opponents(config, None, games, first, stop.is_set, server, game, rules)
+        opponents = stack.enter_context(opening)
         opponents_by_game = {opponents.game.name: opponents} | bots_of_other_games(opponents.game)
-        tables = Tables(games, opponents_by_game, time.time, family=load_family)
+        tables = Tables(games, opponents_by_game, time.time, family=load_family, moment=setup)
         choices = opponents.choices()
         label = player_labels({one.name: one.kind for one in choices})
         models = [label(one.name) for one in choices if one.asks]

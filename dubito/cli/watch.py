@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-from click.core import ParameterSource
 
 from dubito.cli.narrator import PACES, Narrator, make_pause, pace_option, save_record
 from dubito.cli.opponents import TableOrder, open_game
@@ -23,6 +22,7 @@ from dubito.cli.options import (
     game_option,
     open_run_folder,
     program_options,
+    refuse_flags,
 )
 from dubito.cli.output import make_voice, note, say
 from dubito.cli.share import errors_with_path, is_saved_game
@@ -95,9 +95,9 @@ def watch(
     if len(what) == 1 and "," in what[0] and not os.path.exists(what[0]):
         raise UsageError(f"separate players with spaces, not commas: {what[0].replace(',', ' ')}")
     of_run = not what or (len(what) == 1 and _is_run_argument(what[0]))
-    _refuse((*_NEW_GAME_FLAGS, *flags["rules"]) if of_run else (), "only works for a new game; name its bots")
-    _refuse(() if web else ("port", "host", "allow_host"), "needs --web")
-    _refuse(("pace",) if web and of_run else (), "cannot be used with --web; choose the pace on the page")
+    refuse_flags((*_NEW_GAME_FLAGS, *flags["rules"]) if of_run else (), "only works for a new game; name its bots")
+    refuse_flags(() if web else ("port", "host", "allow_host"), "needs --web")
+    refuse_flags(("pace",) if web and of_run else (), "cannot be used with --web; choose the pace on the page")
     run, site = Path(what[0]) if what else None, (host, port, allow_host) if web else None
     if of_run and is_saved_game(run):
         with errors_with_path(run):
@@ -115,13 +115,6 @@ def watch(
 
 def _is_run_argument(word: str) -> bool:
     return os.path.exists(word) or not (word.isidentifier() or ":" in word)
-
-
-def _refuse(flags: Sequence[str], why: str) -> None:
-    context = click.get_current_context()
-    for name in flags:
-        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
-            raise UsageError(f"--{name.replace('_', '-')} {why}")
 
 
 def _table_order(names: tuple[str, ...], flags: dict[str, Any]) -> TableOrder:

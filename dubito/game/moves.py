@@ -9,7 +9,7 @@ from typing import cast
 from dubito.errors import DubitoError, IllegalOutput, UsageError, one_line
 from dubito.game import Game, State
 from dubito.game.events import EVERYTHING, GameEvent
-from dubito.game.table import Forfeitable
+from dubito.game.table import Forfeitable, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +46,23 @@ def make_move(state: State, output: object) -> Sequence[GameEvent]:
         return state.apply(output, EVERYTHING)
     cast(Forfeitable, state).forfeit(output.seat)
     return []
+
+
+def repeat_move(table: Table, output: object) -> Sequence[GameEvent]:
+    """Make a recorded move and return its events. A bot also decides, so that its memory is the same as in the game.
+
+    Raises UsageError if the move was forfeited or the bot now fails.
+    """
+    state, player, turn = table.state, table.players[table.state.seat], table.state.turns_played + 1
+    if output is None or isinstance(output, Forfeit):
+        raise UsageError(f"turn {turn} was forfeited")
+    assert player is not None
+    if not player.is_model:
+        try:
+            player.play(state.view())
+        except Exception as error:  # a bot can raise anything
+            name = one_line(table.entrants[state.seat].name)
+            raise UsageError(f"{name} now fails in turn {turn}: {one_line(str(error))}") from None
+    events = state.apply(output, EVERYTHING)
+    table.send_events(events, state.turns_played)
+    return events

@@ -67,17 +67,19 @@ def _larger(known: KeyMove | None, pile: int, turn: int, text: str) -> KeyMove:
     return new if known is None or new.pile > known.pile else known
 
 
-def review_lies(game: Game, state: State, outputs: Iterable[object], me: int, reader: Reader) -> LieReview:
+def review_lies(
+    game: Game, state: State, outputs: Iterable[object], me: int, reader: Reader, repeated: int = 0
+) -> LieReview:
     """Play the outputs, starting from the deal `state`, and review for a reader how the seat `me` handled lies.
 
-    The review is empty if the game has no lies.
+    The review leaves out the first `repeated` outputs. It is empty if the game has no lies.
     """
     review = LieReview(reader)
     if not game.has_lie_marks or not game.has_lies:
         return review
     lie = game.results.lie_words[0]
-    for output in outputs:
-        if not isinstance(output, Forfeit):
+    for place, output in enumerate(outputs):
+        if place >= repeated and not isinstance(output, Forfeit):
             seat, turn, lie_mark = state.seat, state.turns_played + 1, game.lie_mark(state, output)
             review.told += seat == me and game.lie(state, output) is not None
             if lie_mark is not None and lie_mark.of is not None:

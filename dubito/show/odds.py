@@ -21,8 +21,7 @@ from dubito.experiment.play import draw_lineup
 from dubito.experiment.stored import Run
 from dubito.files import read_text, write_whole
 from dubito.game import Results, State
-from dubito.game.events import EVERYTHING
-from dubito.game.moves import Forfeit
+from dubito.game.moves import repeat_move
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
 from dubito.show.story import winners
@@ -215,17 +214,6 @@ class Copies:
         copied = pickle.loads(self._packed) if self._packed else deepcopy(self._table)  # noqa: S301
         assert isinstance(copied, Table)
         return copied
-
-
-def repeat_move(table: Table, output: object) -> None:
-    """Make a recorded move. A bot also decides, so that its memory is the same as in the game."""
-    state, player = table.state, table.players[table.state.seat]
-    if output is None or isinstance(output, Forfeit):
-        raise UsageError("it was forfeited")
-    assert player is not None
-    if not player.is_model:
-        player.play(state.view())
-    table.send_events(state.apply(output, EVERYTHING), state.turns_played)
 
 
 def reseed(table: Table, seed: str) -> Table:

@@ -15,8 +15,9 @@ from dubito.commands import build_command
 from dubito.errors import IllegalOutput, UsageError
 from dubito.files import describe_fault
 from dubito.game import Game, Player, State
+from dubito.game.events import GameEvent
 from dubito.game.find import DUBITO
-from dubito.game.moves import output_of
+from dubito.game.moves import output_of, repeat_move
 from dubito.game.reader import table_reader
 from dubito.game.record import GameRecord, Strict
 from dubito.game.seeds import Seed
@@ -37,7 +38,7 @@ SEEDS: Final = 2**53  # upper limit of random seeds: integers that every browser
 class Guest(Player):
     """The player for the person at the table. It plays the output that was set."""
 
-    output: object
+    output: object = None
 
     def play(self, view: object) -> object:
         return self.output
@@ -53,6 +54,8 @@ class Setup(Strict):
     deal: int = 0
     rules: dict[str, Any] = field(default_factory=dict)  # rules of the game
     game: str = DUBITO
+    moment: str = ""  # the recorded turn that the person plays on from, as RUN:GAME:TURN
+    begun: list[Any] = field(default_factory=list)  # the outputs before it, in the game's JSON format
 
     def __post_init__(self) -> None:
         if GUEST in self.bots:
@@ -70,6 +73,8 @@ class Setup(Strict):
 
     def replay_command(self, game: Game) -> str:
         """Return the command that deals the same cards in the terminal."""
+        if self.moment:
+            return build_command("play", "--from", self.moment, *games_path_words())
         words = ["play", *self.bots, "--seed", self.seed, "--deal", self.deal, "--seat", self.seat]
         words += [] if game.name == DUBITO else ["--game", game.name]
         fields = type(game.rules()).model_fields
@@ -135,14 +140,26 @@ class Sitting(Session):
         self._table = table = Table(
             state, seats, streams, deal=setup.deal, number=self.number, fallback=fallback, services=seat_services
         )
-        super().__init__(game, state, reader, table_moves(table), table=table, rules=setup.rules)
+        self._next_move = table_moves(table)
+        super().__init__(game, state, reader, self._move, table=table, rules=setup.rules)
         self.thinks = lambda seat: seats[seat].bot.is_model or seats[seat].bot.is_program
         self.spoken = {} if spoken is None else spoken
         self.log: list[tuple[int, str]] = []  # all lines shown to the person, with the turn
 
     @property
+    def repeats(self) -> bool:
+        """Whether the next move is one before the moment that the person plays on from."""
+        return len(self.outputs) < len(self.setup.begun)
+
+    @property
     def is_asked(self) -> bool:
-        return not self.state.over and self.state.seat == self.me
+        return not self.state.over and self.state.seat == self.me and not self.repeats
+
+    def _move(self) -> tuple[object, Sequence[GameEvent]]:
+        if not self.repeats:
+            return self._next_move()
+        output = output_of(self.game, self.setup.begun[len(self.outputs)])
+        return output, repeat_move(self._table, output)
 
     @property
     def errors(self) -> list[str]:
@@ -218,7 +235,7 @@ class Sitting(Session):
     def review_lies(self) -> LieReview:
         state, _ = self.setup.deal_game(self.game)
         outputs = [output_of(self.game, kept) for kept in self.outputs]
-        return review_lies(self.game, state, outputs, self.me, self.reader)
+        return review_lies(self.game, state, outputs, self.me, self.reader, len(self.setup.begun))
 
     def make_record(self) -> GameRecord:
         setup, number = self.setup, self.number or None

@@ -101,6 +101,7 @@ class PlaySite:
             Route("GET", "/games/{name}/share", self.share),
             Route("POST", "/api/table", self.open),
             Route("GET", "/api/table", self.view),
+            Route("POST", "/api/moment", self.open_moment),
             Route("POST", "/api/moves", self.move),
             Route("POST", "/api/again", self.again),
             Route("POST", "/api/rematch", self.rematch),
@@ -117,7 +118,7 @@ class PlaySite:
     def lobby(self, visit: Visit) -> PageAnswer:
         game, unfinished = self._game(visit), self.tables.unfinished(visit.secret)
         words, choices, (least, most) = game.words, self.tables.choices(game.name), self._sizes(game)
-        bots = [choice.name for choice in choices if not choice.asks]
+        bots, moment = [choice.name for choice in choices if not choice.asks], self.tables.moment
         return _page(
             "lobby",
             game=game,
@@ -136,6 +137,8 @@ class PlaySite:
             digits=len(str(SEEDS - 1)),
             goes_on=unfinished is not None,
             invited="seed" in visit.query,  # lobby.js then sets the focus
+            moment=moment.moment.rsplit(":", 2) if moment else None,
+            others=join_names(moment.bots) if moment else "",
             unfinished="" if unfinished is None else self.tables.game(unfinished.game).words.TITLE,
             rivals="" if unfinished is None else join_names(unfinished.bots),
             fared=self.tables.summaries.records_against(game.name),
@@ -198,6 +201,11 @@ class PlaySite:
     def open(self, visit: Visit) -> PageAnswer:
         asked = _checked_body(_NEW_TABLE, visit.body)
         secret, view = self.tables.open(asked, visit.secret)
+        return PageAnswer(view, 201, secret=secret)
+
+    def open_moment(self, visit: Visit) -> PageAnswer:
+        _checked_body(_EMPTY_BODY, visit.body)
+        secret, view = self.tables.open_moment(visit.secret)
         return PageAnswer(view, 201, secret=secret)
 
     def rematch(self, visit: Visit) -> PageAnswer:

@@ -357,15 +357,17 @@ class Tables:
         most: int = MAX_TABLES,
         family: Callable[[], FamilyGames | None] = lambda: None,
         in_threads: bool = True,
+        moment: Setup | None = None,
     ) -> None:
         """Set up the folders.
 
         `opponents` are the possible players of each game, with the rules that this server fixes. The first game is the
         default. `family` loads games of families when a page first needs them. Finished games are saved in `folder`,
         and tables in its `running` subfolder. Bots play in threads, because models may take minutes, or at once where
-        there are no threads. Raises UsageError if the folders cannot be created.
+        there are no threads. `moment` is the setup of a recorded turn that visitors can play on from. Raises UsageError
+        if the folders cannot be created.
         """
-        self.folder = folder
+        self.folder, self.moment = folder, moment
         self._running = folder / "running"
         self._opponents, self._clock, self._most = dict(opponents), clock, most
         self._load_family = family
@@ -441,12 +443,22 @@ class Tables:
         """
         opponents = self._load_opponents(asked.game)
         opponents.check(asked.bots)
-        now, game = self._clock(), opponents.game
+        game = opponents.game
         try:
             rules = self.rules(game, asked.rules)
         except ValidationError as error:
             raise UsageError(f"rules: {describe_fault(error, 'the rules')}") from None
         setup = set_up(game, asked.bots, rules, asked.seat, asked.seed, asked.deal)
+        return self._seat(setup, old, chosen=asked.seat is not None)
+
+    def open_moment(self, old: str | None) -> tuple[str, dict[str, Any]]:
+        """Seat a person at the moment of a run that this server offers, like `open`."""
+        if self.moment is None:
+            raise Refused(404, "This server offers no moment of a run. Start it with --from RUN:GAME:TURN.")
+        return self._seat(self.moment, old, chosen=True)
+
+    def _seat(self, setup: Setup, old: str | None, *, chosen: bool) -> tuple[str, dict[str, Any]]:
+        now, opponents = self._clock(), self._load_opponents(setup.game)
         with self._lock:
             taken = self._sweep(now)
             mine = self._path(old or "")
@@ -455,7 +467,7 @@ class Tables:
                 raise Refused(503, sentence, {"Retry-After": str(_RETRY_SECONDS)})
             secret = secrets.token_urlsafe(24)
             self._number = max(self._number + 1, int(now * 1000))
-            live = LiveTable(TableFile(setup, now, now, number=self._number, chosen=asked.seat is not None), opponents)
+            live = LiveTable(TableFile(setup, now, now, number=self._number, chosen=chosen), opponents)
             path = self._path(secret)
             self._write_table(path, live)
             self._drop(mine)

@@ -8,29 +8,25 @@ from typing import Literal
 
 import click
 
-from dubito.cli.opponents import open_opponents
+from dubito.cli.opponents import open_moment, open_opponents_of_run
 from dubito.cli.options import (
     SAVED_GAMES_DEFAULT,
     config_options,
     games_path_option,
     json_option,
-    open_run_folder,
     program_options,
     saved_games_folder,
 )
 from dubito.cli.output import GamesProgress, note, print_document, say, show
-from dubito.errors import UsageError, one_line
-from dubito.experiment.config import read_config
+from dubito.errors import one_line
 from dubito.experiment.experiment import describe_fake_models
-from dubito.experiment.stored import open_recorded_run
 from dubito.game import PlayerKind
 from dubito.model_settings import SHORT_FORM_SETTINGS
 from dubito.plugins.study.documents import ForkObject, PlayerForksResult
 from dubito.plugins.study.fork import Forks, PlayerForks
-from dubito.plugins.study.moment import Moment, find_moment, parse_moment
 from dubito.report.documents import Interval
 from dubito.report.tables import Column, ResultTable, column_kind, difference_kind
-from dubito.store.folder import CONFIG
+from dubito.show.moment import RunMoment
 
 Worlds = Literal["same", "sampled"]
 _THREADS = 8  # forks with models that are played at the same time
@@ -72,19 +68,12 @@ def fork(
     The turns before are repeated, and the other seats keep their players. Fork K has the same cards and random numbers
     for all players, so differences are paired.
     """
-    name, number, turn = parse_moment(moment)
-    with open_run_folder(name) as folder, open_recorded_run(folder) as run:
-        found = find_moment(run, number, turn)
+    with open_moment(moment) as found:
         names = [*dict.fromkeys([found.players[found.seat], *players])]
-        config = folder / CONFIG
-        has_config = config.exists() and "command" not in read_config(config)
-        first, rules = int(time.time() * 1000), {} if has_config else run.planned.rules
+        first = int(time.time() * 1000)
         company = [*dict.fromkeys([*found.players, *names])]
-        with open_opponents(
-            config if has_config else None, company, games, first, lambda: False, server, run.planned.game, rules
-        ) as opponents:
+        with open_opponents_of_run(found.run, company, games, first, lambda: False, server) as opponents:
             kinds = dict(zip(company, opponents.kinds(company), strict=True))
-            _refuse_programs(kinds)
             if fake_models := describe_fake_models(kinds):
                 note(fake_models)
             start = found.change(settings)
@@ -100,18 +89,11 @@ def fork(
         if as_json:
             print_document(_document(found, played, kinds, worlds, settings, seed))
             return
-        say(f"Game {number}, turn {turn}: in the run, {one_line(found.played)}")
+        say(f"Game {found.number}, turn {found.turn}: in the run, {one_line(found.played)}")
         show(*_tables(found, played), kinds=kinds)
 
 
-def _refuse_programs(kinds: Mapping[str, PlayerKind]) -> None:
-    """Raise UsageError if a player cannot be moved to the middle of a game."""
-    for name, kind in kinds.items():
-        if kind in ("program", "agent"):
-            raise UsageError(f"{one_line(name)} is a {kind}, which can only play a game from its start")
-
-
-def _tables(moment: Moment, played: Sequence[PlayerForks]) -> list[ResultTable]:
+def _tables(moment: RunMoment, played: Sequence[PlayerForks]) -> list[ResultTable]:
     names, results = [one.name for one in played], moment.game.results
     measure = results.measures[0]
     players = Column("player", "player", "player", names)
@@ -137,7 +119,7 @@ def _tables(moment: Moment, played: Sequence[PlayerForks]) -> list[ResultTable]:
 
 
 def _document(
-    moment: Moment,
+    moment: RunMoment,
     played: Sequence[PlayerForks],
     kinds: Mapping[str, PlayerKind],
     worlds: Worlds,

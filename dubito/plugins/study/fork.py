@@ -7,13 +7,13 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property, partial
 
-from dubito.errors import UsageError, one_line
 from dubito.game import Results
 from dubito.game.events import EVERYTHING
+from dubito.game.moves import repeat_move
 from dubito.game.table import GameCode, Table, play_game, step
 from dubito.game.workshop import ForkStart
-from dubito.plugins.study.moment import Moment, describe_move
-from dubito.show.odds import repeat_move, reseed
+from dubito.show.moment import RunMoment, describe_move
+from dubito.show.odds import reseed
 from dubito.show.opponents import Opponents
 from dubito.stats.rates import Rate, clustered_rate, paired_difference
 from dubito.stats.tally import build_outcome
@@ -68,7 +68,7 @@ class PlayerForks:
 class Forks:
     """Plays forks of a moment. Fork K has the same cards and random streams for every player."""
 
-    moment: Moment
+    moment: RunMoment
     opponents: Opponents
     starts: Sequence[ForkStart]  # of each fork
     seed: int
@@ -103,7 +103,8 @@ class Forks:
                 services=services,
             )
             code.state = table.state
-            self._repeat_moves(table, start)
+            for kept in start.moves:
+                repeat_move(table, kept)
             reseed(table, seed)
             before = deepcopy(table.state)
             output, _ = step(table, EVERYTHING)
@@ -114,12 +115,3 @@ class Forks:
         outcome, results = build_outcome(state, seats, None, table.fallback_turns), game.results
         bucket = outcome.buckets(results)[seat]
         return Ending(move, bucket, results.measure_values(bucket, outcome.counts[seat])[0])
-
-    def _repeat_moves(self, table: Table, start: ForkStart) -> None:
-        for output in start.moves:
-            try:
-                repeat_move(table, output)
-            except Exception as error:  # a bot can raise anything
-                name = one_line(table.entrants[table.state.seat].name)
-                turn = table.state.turns_played + 1
-                raise UsageError(f"{name} fails in turn {turn}, before the fork: {one_line(str(error))}") from None

@@ -13,15 +13,15 @@ const SPOTS = [["19%", "42%"], ["50%", "16%"], ["81%", "42%"]]; // positions of 
 const CLAIM = "three 2s!";
 
 // Deals a game and opens its table. An unfinished game is only abandoned if the person agrees.
-async function deal(table, complaint) {
+async function deal(table, complaint, address = "api/table", page = "table#new") {
   if (form.dataset.goesOn === "yes" && !confirm("This abandons your current game. Deal new cards?")) return;
   document.cookie = `dubito-name=${
     encodeURIComponent(start.elements.name.value.trim())
   }; path=/; max-age=${YEAR}; samesite=strict`;
   complaint.textContent = "";
   try {
-    await ask("api/table", table);
-    location.href = "table#new";
+    await ask(address, table);
+    location.href = page;
   } catch (error) {
     complaint.textContent = error.message;
   }
@@ -88,6 +88,8 @@ if (invitation.has("seed") && invitation.has("bots")) {
   $("accept").addEventListener("click", () => deal(table, $("against")));
   $("accept").focus();
 }
+
+$("play-on")?.addEventListener("click", () => deal({}, $("at-turn"), "api/moment", "table"));
 
 // --- The form ---
 

@@ -13,7 +13,7 @@ import pytest
 from dubito.experiment.stored import open_recorded_run
 from dubito.game.events import AnswerEvent
 from dubito.game.table import step
-from dubito.plugins.study.moment import Moment, find_moment
+from dubito.show.moment import RunMoment, find_moment
 from dubito.show.run import ReplayedGames
 from dubito.stats.tally import build_outcome
 from dubito.store.model_log import ModelLog
@@ -112,7 +112,7 @@ def hands(start: Any) -> list[Counter[int]]:
     return [Counter(hand.cards) for hand in state.hands]
 
 
-def test_sampled_worlds_look_the_same_to_the_seat(moment: Moment) -> None:
+def test_sampled_worlds_look_the_same_to_the_seat(moment: RunMoment) -> None:
     """The seat has seen the same events and holds the same cards; the other hands differ, and so do the samples."""
     starts = [moment.sample(moment.start, f"{k}") for k in range(5)]
     before = [*moment.start.replay()[1].of(moment.seat)]
@@ -122,7 +122,7 @@ def test_sampled_worlds_look_the_same_to_the_seat(moment: Moment) -> None:
     assert len({str(hands(start)) for start in starts}) == 5
 
 
-def test_a_changed_hand_is_held_and_the_moves_stay(moment: Moment) -> None:
+def test_a_changed_hand_is_held_and_the_moves_stay(moment: RunMoment) -> None:
     start = moment.change(["hand=1,1,2,6,6,7,9,10,7"])
     assert hands(start)[moment.seat] == Counter([1, 1, 2, 6, 6, 7, 9, 10, 7])
     assert [*start.moves] == [*moment.start.moves]

@@ -12,11 +12,12 @@ from dubito.game.events import EVERYTHING
 from dubito.game.moves import Forfeit
 from dubito.game.reader import Reader
 from dubito.game.workshop import ForkStart
+from dubito.show.person import Setup
 from dubito.show.run import ReplayedGames
 
 
 @dataclass(frozen=True)
-class Moment:
+class RunMoment:
     """The start of a turn."""
 
     run: Run
@@ -30,6 +31,20 @@ class Moment:
     @property
     def game(self) -> Game:
         return self.run.game
+
+    def set_up(self) -> Setup:
+        """Return the setup for a person in the seat to move."""
+        game, planned = self.game, self.run.planned
+        return Setup(
+            [name for seat, name in enumerate(self.players) if seat != self.seat],
+            self.seat,
+            planned.seed,
+            self.number // planned.games_per_deal,
+            self.run.resolved.rules.model_dump(),
+            game.name,
+            f"{self.run}:{self.number}:{self.turn}",
+            [game.output_to_json(output) for output in self.start.moves],
+        )
 
     def change(self, settings: Sequence[str]) -> ForkStart:
         """Return the start after `KEY=VALUE` changes. Raises UsageError for an unknown key or an impossible value."""
@@ -59,7 +74,7 @@ def parse_moment(text: str) -> tuple[Path, int, int]:
     return Path(run), int(numbers[0]), int(numbers[1])
 
 
-def find_moment(run: Run, number: int, turn: int) -> Moment:
+def find_moment(run: Run, number: int, turn: int) -> RunMoment:
     """Return the start of a turn.
 
     Raises UsageError if it does not exist, and CannotShowGame if the game cannot be replayed.
@@ -76,7 +91,9 @@ def find_moment(run: Run, number: int, turn: int) -> Moment:
         state, _ = start.replay()
     except IllegalOutput as error:
         raise UsageError(f"game {number} of {run} cannot be replayed: {error}") from None
-    return Moment(run, number, turn, moves[place].seat, players, start, describe_move(game, state, moves[place].output))
+    return RunMoment(
+        run, number, turn, moves[place].seat, players, start, describe_move(game, state, moves[place].output)
+    )
 
 
 def describe_move(game: Game, state: State, output: object) -> str:

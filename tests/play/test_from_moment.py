@@ -1,0 +1,152 @@
+"""A person plays on from a turn of a run's game."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dubito.errors import UsageError
+from dubito.experiment.stored import open_recorded_run
+from dubito.game.moves import output_of
+from dubito.show.moment import RunMoment, find_moment
+from dubito.show.opponents import bots_of_game
+from dubito.show.person import Sitting, seat_person
+from dubito.show.run import ReplayedGames
+from tests.cli.kit import Shell
+from tests.play.conftest import Play
+from tests.seats.test_program import EXAMPLES, write_config
+from tests.web.kit import serve
+
+BOTS = ("run", "--bots", "UsualBot,AdaptyBoi,SusBoi,Sherlock", "--games", "6", "--output", "bots", "--quiet")
+GAME, TURN = 3, 9
+
+
+@pytest.fixture
+def moment(shell: Shell) -> RunMoment:
+    assert shell(*BOTS).code == 0
+    with open_recorded_run(Path("bots")) as run:
+        return find_moment(run, GAME, TURN)
+
+
+def _outputs(number: int) -> list[Any]:
+    with open_recorded_run(Path("bots")) as run:
+        session, _, _ = ReplayedGames(run).replay(number)
+        return [run.game.output_to_json(move.output) for move in session]
+
+
+def _take_over(moment: RunMoment) -> Sitting:
+    return seat_person(bots_of_game("dubito"), moment.set_up(), 0)
+
+
+def _begin(sitting: Sitting) -> None:
+    while not sitting.is_asked:
+        sitting.step()
+
+
+def test_person_with_the_runs_moves_gets_the_runs_game(moment: RunMoment) -> None:
+    played, sitting = _outputs(GAME), _take_over(moment)
+    _begin(sitting)
+    assert sitting.state.turns_played + 1 == TURN
+    while not sitting.state.over:
+        output = output_of(sitting.game, played[len(sitting.outputs)])
+        sitting.step(output if sitting.is_asked else None)
+    assert sitting.outputs == played
+
+
+def test_review_and_record_begin_at_the_moment(moment: RunMoment) -> None:
+    sitting = _take_over(moment)
+    with pytest.raises(Exception, match="it is not your turn"):
+        sitting.step(output_of(sitting.game, sitting.setup.begun[0]))
+    _begin(sitting)
+    review = sitting.review_lies()
+    assert (review.told, review.faced) == (0, 0)
+    again = _take_over(moment)
+    again.replay(sitting.outputs, again.step)
+    assert again.is_asked
+    assert again.log == sitting.log
+    assert sitting.setup.replay_command(sitting.game) == "dubito play --from bots:3:9"
+
+
+def test_bot_that_now_fails_is_named(moment: RunMoment, monkeypatch: pytest.MonkeyPatch) -> None:
+    sitting = _take_over(moment)
+    first = sitting._table.players[0]
+    assert first is not None
+    monkeypatch.setattr(type(first), "play", lambda self, view: 1 // 0)
+    with pytest.raises(UsageError, match="now fails in turn 1: "):
+        sitting.step()
+
+
+def test_terminal_tells_the_turns_before_and_saves_the_whole_game(play: Play, moment: RunMoment) -> None:
+    said = play("--from", "bots:3:9", "--pace", "0", typed="log\n")
+    lines = said.out.splitlines()
+    assert (said.code, said.err) == (0, "")
+    assert lines[0] == "Players, in playing order: Sherlock 0, SusBoi 1, you, SusBoi 3, Sherlock 4."
+    assert [line[:4].strip() for line in lines[5:13]] == [str(turn) for turn in range(1, TURN)]
+    whatever = "ace\n2\n3\n4\n5\n6\n7\n8\n9\n10\njack\nqueen\nking\ndoubt\njoker as 7\njoker\n" * 1000
+    over = play("--from", "bots:3:9", "--pace", "0", "--save", "mine.json", typed=whatever)
+    assert over.code == 0
+    assert "To play the same cards again: dubito play --from bots:3:9" in over.out
+    kept = json.loads(Path("mine.json").read_text(encoding="utf-8"))
+    assert kept["outputs"][: len(moment.start.moves)] == _outputs(GAME)[: len(moment.start.moves)]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--from", "bots:3:900"), "game 3 of bots has no turn 900; its turns are 1 to 91"),
+        (("--from", "bots:9"), "bots:9 is not a moment; write RUN:GAME:TURN, such as runs/first:12:7"),
+        (("--from", "bots:3:9", "--seat", "1"), "--seat cannot change a moment of a run; leave it out"),
+        (("--from", "bots:3:9", "--ranks", "5"), "--from uses the run's players and rules; leave out the"),
+        (("SusBoi", "--from", "bots:3:9"), "--from uses the run's players and rules; leave out the"),
+    ],
+)
+@pytest.mark.usefixtures("moment")
+def test_what_does_not_fit_a_moment_is_refused(play: Play, words: tuple[str, ...], sentence: str) -> None:
+    said = play(*words)
+    assert said.code == 2
+    assert said.err.startswith(f"dubito: {sentence}")
+
+
+def test_programs_cannot_be_moved_to_a_moment(play: Play, shell: Shell) -> None:
+    shutil.copytree(EXAMPLES, shell.folder / "programs")
+    program = {"name": "mine", "process": [sys.executable, "programs/honest.py"]}
+    write_config(shell.folder, games=1, bots=[program])
+    assert shell("run", "config.yaml", "--output", "run").code == 0
+    said = play("--from", "run:0:1")
+    assert said.code == 2
+    assert said.err.endswith("is a program, which can only play a game from its start\n")
+
+
+def test_page_offers_the_moment_and_reload_keeps_it(moment: RunMoment, tmp_path: Path) -> None:
+    with serve(tmp_path / "games") as server:
+        browser = server.browser()
+        assert "Play on from here" not in browser("GET", "/").text
+        refused = browser.post("/api/moment", {})
+        assert (refused.status, refused.json["error"]) == (
+            404,
+            "This server offers no moment of a run. Start it with --from RUN:GAME:TURN.",
+        )
+        server.tables.moment = moment.set_up()
+        page = browser("GET", "/").text
+        assert "Turn 9 of game 3 of bots" in page
+        assert "against Sherlock, SusBoi, SusBoi and Sherlock" in page
+        seen = browser.post("/api/moment", {}).json
+        assert (seen["turn"], seen["asked"], seen["me"]) == (TURN - 1, True, moment.seat)
+        server.tables.close()  # the file is all that is left
+        again = browser("GET", "/api/table").json
+        assert again["frames"] == seen["frames"]
+        assert again["asked"]
+
+
+def test_web_command_refuses_other_rules_and_configs(shell: Shell, moment: RunMoment) -> None:
+    del moment
+    for words, sentence in (
+        (("--ranks", "5"), "--from uses the run's players and rules; leave out the other arguments"),
+        (("--game", "bs"), "--game cannot change a moment of a run; leave it out"),
+        (("c.yaml",), "--from uses the run's players and rules; leave out the other arguments"),
+    ):
+        said = shell("web", "--from", "bots:3:9", "--port", "0", "--no-browser", *words)
+        assert (said.code, said.err) == (2, f"dubito: {sentence}\n")
