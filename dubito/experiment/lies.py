@@ -1,7 +1,7 @@
 """Count the lies of a run, for which its games are played again."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 from dubito.errors import UsageError, one_line
 from dubito.experiment.stored import Run, check_replayable, read_run
 from dubito.game import Game, Lie, LieMark, State
+from dubito.game.events import GameEvent
 from dubito.game.moves import Forfeit, make_move, output_of
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
@@ -18,6 +19,7 @@ from dubito.stats.tally import build_outcome, read_outcome, read_record
 
 LIES: Final[tuple[Lie, ...]] = get_args(Lie)
 MAX_LIE_GAMES: Final = 1_000  # maximum number of games in which lies are counted, since each has to be replayed
+STAKES: Final = (1, 4, 8, 16)  # lowest number of cards at stake of each band
 
 
 LieRate = Literal["chosen", "forced", "caught", "hits", "alarms"]
@@ -124,10 +126,20 @@ class LieCounts:
         return clustered_rate(*self.sums[player, lie])
 
 
-def replay_moves(run: Run, number: int) -> Iterator[tuple[Any, Any]]:
+def name_band(bands: Sequence[int], low: int) -> str:
+    """Return the name of the band that begins with this number, such as `4 to 7`."""
+    above = next((end for end in bands if end > low), None)
+    if above is None:
+        return f"{low} or more"
+    return f"{low}" if above == low + 1 else f"{low} to {above - 1}"
+
+
+def replay_moves(
+    run: Run, number: int, watch: Callable[[Sequence[GameEvent]], None] | None = None
+) -> Iterator[tuple[Any, Any]]:
     """Yield the moves of a game with the state before each, from its record or by playing its bots.
 
-    Raises UsageError at the end if the outcome differs from the stored one.
+    After each move, `watch` is called with its events, including those that only one seat sees. Raises UsageError at the end if the outcome differs from the stored one.
     """
     game, experiment = run.registry.game, run.experiment
     ((row, record),) = run.db.read("SELECT outcome, record FROM games WHERE game = ?", (number,))
@@ -144,8 +156,9 @@ def replay_moves(run: Run, number: int) -> Iterator[tuple[Any, Any]]:
         outputs = [output_of(game, output) for output in read_record(record, run.db.path)["outputs"]]
     for output in outputs:
         yield state, output
-        if output is not None:
-            make_move(state, output)
+        events = [] if output is None else make_move(state, output)
+        if watch is not None:
+            watch(events)
     replayed = build_outcome(ended, outcome.seats, outcome.contender_seat, [own[-1] for own in outcome.counts])
     if replayed.pack() != row:
         raise UsageError(f"game {number} of {one_line(str(run.folder))} is played differently now")

@@ -3,6 +3,7 @@
 One rate is called higher than another only if their 95 % intervals do not overlap.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from functools import cached_property
 from typing import Final, TypeVar
 
 from dubito.errors import pluralize
-from dubito.experiment.lies import LieCounts, LieRate, TrackedPlay, TrackedResponse
+from dubito.experiment.lies import STAKES, LieCounts, LieRate, TrackedPlay, TrackedResponse, name_band
 from dubito.experiment.stored import Run
 from dubito.game import FALLBACK_OUTCOME, STATED
 from dubito.report.tables import (
@@ -28,7 +29,6 @@ from dubito.stats.players import Calibration, calibrations, cluster_sums, is_mis
 from dubito.stats.rates import Rate, clustered_rate
 
 _MAX_SIZES: Final = 4  # sizes of plays in a player's bars
-_PILES: Final = (("1 to 4 cards", 1, 4), ("5 to 9 cards", 5, 9), ("10 or more cards", 10, 99))
 _MAX_MOMENTS: Final = 5  # maximum number of lies shown, and of mistakes
 _MOMENTS_NOTE: Final = (
     "Covers only games with a page, ordered by the cards at stake. Successful: voluntary {lies} that an opponent "
@@ -92,9 +92,9 @@ class Stories:
             )
             for cards in sorted({one.cards for one in plays})[:_MAX_SIZES]
         ]
-        for title, least, most in _PILES:
-            rate = self._voluntary_rate(one for one in plays if least <= one.pile <= most)
-            figures.append((f"Voluntary {lies}, {title} at stake", rate))
+        for low, end in zip(STAKES, (*STAKES[1:], math.inf), strict=True):
+            rate = self._voluntary_rate(one for one in plays if low <= one.pile < end)
+            figures.append((f"Voluntary {lies}, {name_band(STAKES, low)} cards at stake", rate))
         for title, is_lie in ((f"{lies.capitalize()} that it {call}s", True), (f"Honest plays that it {call}s", False)):
             figures.append((title, self._rate((one.game, one.called) for one in words if one.is_lie is is_lie)))
         path = f"bots/{player}.html"

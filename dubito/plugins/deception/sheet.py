@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Final, NamedTuple
 
-from dubito.experiment.lies import TrackedGame, TrackedPlay, TrackedResponse
+from dubito.experiment.lies import STAKES, TrackedGame, TrackedPlay, TrackedResponse, name_band
 from dubito.stats.detection import (
     Belief,
     Detection,
@@ -25,7 +25,7 @@ from dubito.stats.rates import Rate, clustered_rate
 EVEN: Final = 0.5  # a stated probability that favours neither answer
 MIN_CASES: Final = 10  # minimum number of lies and of honest plays for figures that are not shares
 # The lowest value of each band of the parts that are numbers of cards.
-_BANDS: Final[Mapping[str, Sequence[int]]] = {"stake": (1, 4, 8, 16), "hand": (1, 4, 8, 13), "cards": (1, 2, 3, 4)}
+_BANDS: Final[Mapping[str, Sequence[int]]] = {"stake": STAKES, "hand": (1, 4, 8, 13), "cards": (1, 2, 3, 4)}
 ALL: Final = ("all", "")  # the part with all moves
 PARTS: Final[Mapping[str, str]] = {
     "stake": "cards at stake",
@@ -244,15 +244,8 @@ def _parts_of(move: TrackedPlay | TrackedResponse, cards: int = 0) -> Iterator[P
 
 @cache
 def _band_of(kind: str, number: int) -> str:
-    return _band_name(kind, max(low for low in _BANDS[kind] if low <= number))
+    return name_band(_BANDS[kind], max(low for low in _BANDS[kind] if low <= number))
 
 
 def band_names(kind: str) -> Sequence[str]:
-    return _HALVES if kind == "half" else [_band_name(kind, low) for low in _BANDS[kind]]
-
-
-def _band_name(kind: str, low: int) -> str:
-    above = next((end for end in _BANDS[kind] if end > low), None)
-    if above is None:
-        return f"{low} or more"
-    return f"{low}" if above == low + 1 else f"{low} to {above - 1}"
+    return _HALVES if kind == "half" else [name_band(_BANDS[kind], low) for low in _BANDS[kind]]

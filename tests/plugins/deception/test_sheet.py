@@ -10,7 +10,7 @@ import pytest
 import dubito
 from dubito.experiment.lies import TrackedGame, TrackedResponse
 from dubito.plugins.deception.read import read_sheet
-from dubito.plugins.deception.sheet import PARTS, SheetCounter
+from dubito.plugins.deception.sheet import PARTS, SheetCounter, band_names
 from dubito.report.site import write_report
 from tests.cli.kit import Shell
 from tests.report.kit import Page, stating
@@ -101,3 +101,9 @@ def test_game_without_lies_has_no_sheet(tmp_path: Path, shell: Shell) -> None:
     assert said.code == 2
     assert said.err == "dubito: defuse has no lies that can be called, so there is nothing to show\n"
     assert not (tmp_path / "r" / "report" / "deception.html").exists()
+
+
+def test_player_pages_have_the_bands_of_the_sheet(run: Path) -> None:
+    for path in (run / "report" / "bots").glob("*.html"):
+        for band in band_names("stake"):
+            assert f"{band} cards at stake" in path.read_text()
