@@ -139,7 +139,8 @@ def replay_moves(
 ) -> Iterator[tuple[Any, Any]]:
     """Yield the moves of a game with the state before each, from its record or by playing its bots.
 
-    After each move, `watch` is called with its events, including those that only one seat sees. Raises UsageError at the end if the outcome differs from the stored one.
+    After each move, `watch` is called with its events, including those that only one seat sees. Raises UsageError at
+    the end if the outcome differs from the stored one.
     """
     game, experiment = run.registry.game, run.experiment
     ((row, record),) = run.db.read("SELECT outcome, record FROM games WHERE game = ?", (number,))

@@ -389,6 +389,7 @@ class BaseGame(Generic[R, S, E, Out]):
     base: type[Player] = Player
     fallback: str  # the bot that moves for a failed bot; deliberately the weakest
     chance_bot: str = ""  # the hand-written bot that decides at random, if any; models are compared with it
+    reference_bot: str = ""  # the hand-written bot whose beliefs about lies others are compared with, if any
     turn_limit: str = ""  # the rule that limits the number of turns, if there is one
     nodes: tuple[Node, ...]
     results: Results
@@ -516,6 +517,10 @@ class BaseGame(Generic[R, S, E, Out]):
     def lie_mark(self, state: S, output: Out) -> LieMark | None:
         """Mark a move before it is made, so that reports can show who catches whose lies."""
         return None
+
+    def read_belief(self, bot: Any) -> float:
+        """Return how probable it is that the last play is a lie, according to the reference bot."""
+        raise NotImplementedError
 
     @property
     def has_lie_marks(self) -> bool:

@@ -15,6 +15,9 @@ finite sample, not even for a calibrated player, so its interval inverts its dis
 the observed ECE is plausible if the true distance is t in each bin. With s_b the standard error in bin b, the distance
 observed in a bin is then a folded normal variable (Leone, Nelson and Nottingham, 1961). The interval starts at 0 if
 chance alone can explain the ECE.
+
+The logarithmic loss (Good, 1952) and the divergence (Kullback and Leibler, 1951) use beliefs of at least 0.001 and at
+most 0.999.
 """
 
 import math
@@ -26,11 +29,12 @@ from statistics import NormalDist
 from typing import Final, NamedTuple
 
 from dubito.stats.players import PROBABILITY_UNIT, cluster_sums, probability_bin
-from dubito.stats.rates import Z95, Rate, clustered_rate, student_quantile, wilson
+from dubito.stats.rates import Z95, Rate, Sums, clustered_rate, residual, student_quantile, wilson
 
 _NORMAL: Final = NormalDist()
 _MIN_DEALS: Final = 10  # with fewer deals in a bin, its statements count as independent
 _MAX_HALVINGS: Final = 40
+LEAST_BELIEF: Final = 0.001  # lower probabilities count as this one, so that a wrong certainty has a finite loss
 
 
 class Signals(NamedTuple):
@@ -120,6 +124,29 @@ def area_under_curve(beliefs: Sequence[Belief]) -> Rate:
 
 def _share_below(ordered: Sequence[float], value: float) -> float:
     return (bisect_left(ordered, value) + bisect_right(ordered, value)) / (2 * len(ordered))
+
+
+def mean_by_deal(sums: Sums, scale: int = 1) -> Rate:
+    """Return the mean of values that are in units of 1/scale and may be negative, with Student's interval."""
+    if sums.deals < 2:
+        return Rate(None)
+    variance = sums.deals / (sums.deals - 1) * residual(sums) / (scale * sums.m**2) ** 2
+    return _symmetric(sums.y / (scale * sums.m), student_quantile(sums.deals - 1) * math.sqrt(variance))
+
+
+def log_loss(belief: float, is_true: bool) -> float:
+    """Return -log of the probability given to the truth, in nats."""
+    return -math.log(_limit(belief if is_true else 1 - belief))
+
+
+def divergence(reference: float, belief: float) -> float:
+    """Return the Kullback-Leibler divergence from the reference to the belief, in nats."""
+    p, q = _limit(reference), _limit(belief)
+    return p * math.log(p / q) + (1 - p) * math.log((1 - p) / (1 - q))
+
+
+def _limit(belief: float) -> float:
+    return min(max(belief, LEAST_BELIEF), 1 - LEAST_BELIEF)
 
 
 def brier_score(beliefs: Iterable[Belief]) -> Rate:

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from dubito.experiment.stored import Run
 from dubito.game import PlayerKind
-from dubito.plugins.deception.sheet import ALL, COUNTS, PARTS, RATES, BeliefQuality, Part, PlayerSheet, Sheet
+from dubito.plugins.deception.sheet import ALL, COUNTS, GAPS, PARTS, RATES, BeliefQuality, Part, PlayerSheet, Sheet
 from dubito.report.documents import Document, DocumentPart, Interval
 from dubito.stats.rates import Rate
 
@@ -43,6 +43,19 @@ class WinResult(DocumentPart):
     ece: Interval
 
 
+class GapResult(DocumentPart):
+    """How far a player's answers are from the reference's belief and from its own."""
+
+    reference_loss: Interval
+    against_reference: Interval
+    reference_cards: Interval
+    loss: Interval
+    divergence: Interval
+    calls_against: Interval
+    passes_against: Interval
+    own_cards: Interval
+
+
 class PlayerDeception(DocumentPart):
     """A player's deception sheet."""
 
@@ -51,6 +64,7 @@ class PlayerDeception(DocumentPart):
     parts: list[PartResult]
     beliefs: BeliefResult | None = Field(description="null if the player was never asked for a probability")
     wins: WinResult | None = Field(description="null if the player never stated a probability to win")
+    gap: GapResult
 
 
 class DeceptionObject(Document):
@@ -60,17 +74,25 @@ class DeceptionObject(Document):
     run: str
     game: str
     games: int = Field(description="number of games covered: all that are counted")
+    reference: str | None = Field(description="the source of the reference beliefs, such as a bot")
     players: list[PlayerDeception]
 
 
 def build_document(run: Run, sheet: Sheet) -> DeceptionObject:
     players = [
         PlayerDeception(
-            name=one.name, kind=run.kinds[one.name], parts=[*_parts(one)], beliefs=_beliefs(one), wins=_wins(one)
+            name=one.name,
+            kind=run.kinds[one.name],
+            parts=[*_parts(one)],
+            beliefs=_beliefs(one),
+            wins=_wins(one),
+            gap=GapResult.model_validate({key: one.gap.rate(key) for key in GAPS}),
         )
         for one in sheet.players
     ]
-    return DeceptionObject(run=str(run.folder), game=run.game.name, games=sheet.games, players=players)
+    return DeceptionObject(
+        run=str(run.folder), game=run.game.name, games=sheet.games, reference=sheet.reference, players=players
+    )
 
 
 def _parts(player: PlayerSheet) -> Iterator[PartResult]:

@@ -8,7 +8,17 @@ from dubito.commands import build_command
 from dubito.experiment.lies import LieCounts
 from dubito.experiment.stored import Run
 from dubito.plugins.deception.read import count_sheet, sheet_of_counted
-from dubito.plugins.deception.sheet import MIN_CASES, PARTS, RATES, BeliefQuality, Part, PlayerSheet, Sheet, band_names
+from dubito.plugins.deception.sheet import (
+    GAPS,
+    MIN_CASES,
+    PARTS,
+    RATES,
+    BeliefQuality,
+    Part,
+    PlayerSheet,
+    Sheet,
+    band_names,
+)
 from dubito.report.bots import calibration_blocks, rank_order
 from dubito.report.run_tables import calibration_bins
 from dubito.report.tables import (
@@ -40,6 +50,7 @@ class SheetPage:
     def __init__(self, run: Run, sheet: Sheet, in_report: bool = False) -> None:
         results = run.game.results
         self._run, self._games, self._in_report = run, sheet.games, in_report
+        self._reference = sheet.reference
         self._players = [sheet.players[player] for player in rank_order(run)]
         self._words = {"lies": results.habit(results.lies).name, "calls": f"{results.lie_words[1]}s"}
 
@@ -51,7 +62,7 @@ class SheetPage:
 
     def tables(self) -> list[ResultTable]:
         """Return the figures over all moves."""
-        return [self._lies_table(), self._calls_table(), *self._beliefs_tables()]
+        return [self._lies_table(), self._calls_table(), *self._reference_tables(), *self._beliefs_tables()]
 
     @property
     def _shown_players(self) -> list[PlayerSheet]:
@@ -142,6 +153,29 @@ class SheetPage:
         ]
         return ResultTable("deception-calls", f"Who tells {lies} from honest plays", columns)
 
+    def _reference_tables(self) -> Iterator[ResultTable]:
+        asked = [one for one in self._players if one.gap.count("reference_loss")]
+        if asked:
+            own = ["loss", "divergence"] if any(one.gap.count("loss") for one in asked) else []
+            columns = [
+                Column("player", "player", "player", [one.name for one in asked]),
+                Column("answers", "answers", "count", [one.gap.count("reference_loss") for one in asked]),
+                *self._gap_columns(["reference_loss", "against_reference", "reference_cards", *own], asked),
+            ]
+            yield ResultTable("deception-reference", f"Compared with {self._reference}'s belief", columns)
+
+    def _gap_columns(self, keys: Iterable[str], players: Sequence[PlayerSheet]) -> list[Column]:
+        words = {**self._words, "reference": self._reference}
+        return [
+            Column(
+                key,
+                GAPS[key].title.format(**words),
+                "decimal" if GAPS[key].unit else "rate",
+                [one.gap.rate(key) for one in players],
+            )
+            for key in keys
+        ]
+
     def _beliefs_tables(self) -> Iterator[ResultTable]:
         if any(one.calibration for one in self._players):
             yield from self._stated_tables()
@@ -161,6 +195,7 @@ class SheetPage:
             Column("nulls", "null", "count", [stated.nulls for _, stated in stating]),
             Column("impossible", "impossible", "count", [stated.impossible for _, stated in stating]),
             *self._rates(["against"], [one.whole for one, _ in stating]),
+            *self._gap_columns(["calls_against", "passes_against", "own_cards"], [one for one, _ in stating]),
             *_quality_columns([one.beliefs for one, _ in stating]),
         ]
         yield ResultTable("deception-beliefs", "How well stated probabilities match the truth", columns)
@@ -217,10 +252,10 @@ def _describe_sensitivity(rate: Rate) -> str:
 
 def page_of_report(run: Run, lies: LieCounts) -> Page:
     """Return the page in a run's report. Large runs of bots are not replayed for it."""
-    if lies.games == run.game_count:
-        return SheetPage(run, sheet_of_counted(run, lies), in_report=True).page()
     if run.resolved.has_records:
         return SheetPage(run, count_sheet(run), in_report=True).page()
+    if lies.games == run.game_count:
+        return SheetPage(run, sheet_of_counted(run, lies), in_report=True).page()
     command = build_command("deception", run.folder, "--output", "sheet")
     text = f"This run has {run.game_count:,} games, which take a while to replay. To write its sheet: {command}"
     return Page(PATH, "Deception sheet", [Section("", [Paragraph(text)])], about=_ABOUT)

@@ -2,17 +2,18 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dubito.errors import UsageError
-from dubito.experiment.lies import LieCounts, TrackedGame, replay_game, track_game
+from dubito.experiment.lies import LieCounts, TrackedGame, track_game
 from dubito.experiment.stored import Run, check_replayable
 from dubito.game import STATED, WINS
 from dubito.llm.answers import find_last_object
 from dubito.llm.prompts import Prompt
 from dubito.llm.protocols import parse_stored_request, read_recorded_reply
 from dubito.llm.request import parse_json
-from dubito.plugins.deception.sheet import Sheet, SheetCounter
+from dubito.plugins.deception.reference import BotReference, Reference, ReferenceReplay
+from dubito.plugins.deception.sheet import BeliefsByMove, Sheet, SheetCounter
 from dubito.show.story import winners
 from dubito.stats.detection import Belief
 from dubito.stats.players import calibrations
@@ -37,37 +38,47 @@ def count_sheet(run: Run, progress: Callable[[int], None] = lambda games: None) 
     check_replayable(run)
     if not run.has_same_bots:
         raise UsageError(f"{run} cannot be replayed here: {'; '.join(run.changed)}")
-    return _add_games(run, (_track(run, game, progress) for game in run.experiment.game_numbers))
+    reference = BotReference(run) if run.game.reference_bot else None
+    games = (_track(run, game, reference, progress) for game in run.experiment.game_numbers)
+    return _add_games(run, games, reference.name if reference else None)
 
 
-def _track(run: Run, game: int, progress: Callable[[int], None]) -> TrackedGame:
-    tracked = track_game(game, run.outcome_of(game).seats, replay_game(run, game))
+class _RatedGame(NamedTuple):
+    tracked: TrackedGame
+    reference: BeliefsByMove
+
+
+def _track(run: Run, game: int, reference: Reference | None, progress: Callable[[int], None]) -> _RatedGame:
+    seats = run.outcome_of(game).seats
+    moves, beliefs = ReferenceReplay(run, game, seats, reference).moves()
     progress(game + 1 - run.experiment.first_game)
-    return tracked
+    return _RatedGame(track_game(game, seats, moves), beliefs)
 
 
 def sheet_of_counted(run: Run, lies: LieCounts) -> Sheet:
-    """Return the sheet of a run whose lies were counted in all games."""
+    """Return the sheet of a run whose lies were counted in all games, without reference beliefs."""
     games = {game: TrackedGame([], []) for game in run.experiment.game_numbers}
     for play in lies.tracked_plays:
         games[play.game].plays.append(play)
     for response in lies.tracked_responses:
         games[response.game].responses.append(response)
-    return _add_games(run, games.values())
+    return _add_games(run, (_RatedGame(one, {}) for one in games.values()))
 
 
-def _add_games(run: Run, games: Iterable[TrackedGame]) -> Sheet:
-    counter, deal, size = SheetCounter(run.names), list[TrackedGame](), run.planned.games_per_deal
+def _add_games(run: Run, games: Iterable[_RatedGame], reference: str | None = None) -> Sheet:
+    counter, deal, size = SheetCounter(run.names), list[_RatedGame](), run.planned.games_per_deal
     number, asked = run.planned.first_game // size, _list_models_with_beliefs(run)
     for game in games:
         deal.append(game)
         if len(deal) == size:
             numbers = range(number * size, (number + 1) * size)
-            counter.add_deal(number, deal, _read_stated(run, numbers) if run.models else None)
+            stated = _read_stated(run, numbers) if run.models else None
+            beliefs = {move: belief for one in deal for move, belief in one.reference.items()}
+            counter.add_deal(number, [one.tracked for one in deal], stated, beliefs)
             for place in numbers if asked else ():
                 _add_wins(run, asked, counter, place)
             deal, number = [], number + 1
-    return counter.sheet(calibrations(run.tally, run.names))
+    return counter.sheet(calibrations(run.tally, run.names), reference)
 
 
 def _list_models_with_beliefs(run: Run) -> list[str]:

@@ -18,9 +18,12 @@ from dubito.stats.detection import (
     brier_score,
     calibration_error,
     detection,
+    divergence,
+    log_loss,
+    mean_by_deal,
 )
 from dubito.stats.players import Calibration, cluster_sums
-from dubito.stats.rates import Rate, clustered_rate
+from dubito.stats.rates import Rate, Sums, clustered_rate
 
 EVEN: Final = 0.5  # a stated probability that favours neither answer
 MIN_CASES: Final = 10  # minimum number of lies and of honest plays for figures that are not shares
@@ -34,6 +37,8 @@ PARTS: Final[Mapping[str, str]] = {
     "half": "part of the game",
 }
 PartKey = tuple[str, str]  # the kind of part, and the part
+BeliefsByMove = Mapping[tuple[int, int, int], float]  # by game, seat and move
+_NONE: Final[BeliefsByMove] = {}
 _HALVES: Final = ("first half", "second half")
 
 
@@ -106,6 +111,72 @@ COUNTS: Final = tuple(one.name for one in fields(Counts))
 _DealCounts = tuple[int, ...]  # in the order of `COUNTS`
 
 
+class GapSpec(NamedTuple):
+    """A share of answers, or a mean over them, given a belief."""
+
+    title: str
+    unit: int | None = None  # values are summed in units of 1 / this number; None for a share
+
+
+_NATS: Final = 10**6
+GAPS: Final[Mapping[str, GapSpec]] = {
+    "reference_loss": GapSpec("log loss of {reference}", _NATS),
+    "against_reference": GapSpec("answers against {reference}'s belief, %"),
+    "reference_cards": GapSpec("cards gained by each", 1),
+    "loss": GapSpec("own log loss", _NATS),
+    "divergence": GapSpec("divergence (KL) from {reference}", _NATS),
+    "calls_against": GapSpec("{calls} when it believed a play, %"),
+    "passes_against": GapSpec("plays let pass that it rated as {lies}, %"),
+    "own_cards": GapSpec("cards gained by each answer against its belief", 1),
+}
+
+
+@dataclass
+class BeliefGap:
+    """How far a player's answers are from beliefs: the reference's and its own."""
+
+    sums: dict[str, list[int]] = field(default_factory=lambda: {key: [0] * 6 for key in GAPS})
+
+    def add_deal(self, values: Mapping[str, Sequence[int]]) -> None:
+        for key, own in values.items():
+            self.sums[key] = [a + b for a, b in zip(self.sums[key], cluster_sums(len(own), sum(own)), strict=True)]
+
+    def count(self, key: str) -> int:
+        return Sums(*self.sums[key]).m
+
+    def rate(self, key: str) -> Rate:
+        """Return the share, or the mean. A mean of few cases is None."""
+        sums, unit = Sums(*self.sums[key]), GAPS[key].unit
+        if unit is None:
+            return clustered_rate(*sums)
+        return Rate(None) if sums.m < MIN_CASES else mean_by_deal(sums, unit)
+
+
+def judge_answer(one: TrackedResponse, own: float | None, reference: float | None) -> Iterator[tuple[str, int]]:
+    """Yield the values of an answer for `GAPS`.
+
+    An answer against a belief gains the cards at stake if it was right, compared with the opposite answer, or else
+    loses them.
+    """
+    cards = one.pile if one.called == one.is_lie else -one.pile
+    if reference is not None:
+        yield "reference_loss", round(_NATS * log_loss(reference, one.is_lie))
+        if reference != EVEN:
+            is_against = one.called != (reference > EVEN)
+            yield "against_reference", int(is_against)
+            if is_against:
+                yield "reference_cards", cards
+    if own is not None:
+        yield "loss", round(_NATS * log_loss(own, one.is_lie))
+        if reference is not None:
+            yield "divergence", round(_NATS * divergence(reference, own))
+        if own != EVEN:
+            is_against = one.called != (own > EVEN)
+            yield "passes_against" if own > EVEN else "calls_against", int(is_against)
+            if is_against:
+                yield "own_cards", cards
+
+
 @dataclass
 class Part:
     """The moves of a player in one part of its games: how many deals have the same counts."""
@@ -170,6 +241,7 @@ class PlayerSheet:
     beliefs: Sequence[Belief] = ()
     calibration: Calibration | None = None  # None if the player was never asked for a probability
     wins: Sequence[Belief] = ()  # the probabilities to win, stated once per turn
+    gap: BeliefGap = field(default_factory=BeliefGap)
 
     @property
     def whole(self) -> Part:
@@ -188,6 +260,7 @@ class PlayerSheet:
 class Sheet:
     games: int
     players: Sequence[PlayerSheet]
+    reference: str | None = None  # the source of the reference beliefs, if there are any
 
 
 class SheetCounter:
@@ -198,15 +271,21 @@ class SheetCounter:
         self._parts: list[defaultdict[PartKey, Part]] = [defaultdict(Part) for _ in names]
         self._beliefs: list[list[Belief]] = [[] for _ in names]
         self._wins: list[list[Belief]] = [[] for _ in names]
+        self._gaps = [BeliefGap() for _ in names]
         for parts in self._parts:
             parts[ALL] = Part()
 
     def add_deal(
-        self, deal: int, games: Sequence[TrackedGame], stated: Mapping[tuple[int, int, int], float] | None = None
+        self,
+        deal: int,
+        games: Sequence[TrackedGame],
+        stated: BeliefsByMove | None = None,
+        reference: BeliefsByMove = _NONE,
     ) -> None:
-        """Add the games of a deal. `stated` maps a game, seat and move to the probability that the player stated."""
+        """Add the games of a deal. `stated` contains what players stated, and `reference` the reference beliefs."""
         self._games += len(games)
         counts = defaultdict[tuple[int, PartKey], Counts](Counts)
+        gaps = defaultdict[int, defaultdict[str, list[int]]](lambda: defaultdict(list))
         for game in games:
             for play in game.plays:
                 for part in _parts_of(play, play.cards):
@@ -217,20 +296,27 @@ class SheetCounter:
                     counts[one.player, part].add_response(one, belief)
                 if belief is not None:
                     self._beliefs[one.player].append(Belief(deal, belief, one.is_lie))
+                for key, value in judge_answer(one, belief, reference.get((one.game, one.seat, one.move))):
+                    gaps[one.player][key].append(value)
+        for player, values in gaps.items():
+            self._gaps[player].add_deal(values)
         for (player, part), own in counts.items():
             self._parts[player][part].deals[tuple(getattr(own, name) for name in COUNTS)] += 1
 
     def add_win(self, player: int, belief: Belief) -> None:
         self._wins[player].append(belief)
 
-    def sheet(self, calibrations: Iterable[Calibration] = ()) -> Sheet:
+    def sheet(self, calibrations: Iterable[Calibration] = (), reference: str | None = None) -> Sheet:
         by_name = {one.name: one for one in calibrations}
         return Sheet(
             self._games,
             [
-                PlayerSheet(name, parts, beliefs, by_name.get(name), wins)
-                for name, parts, beliefs, wins in zip(self._names, self._parts, self._beliefs, self._wins, strict=True)
+                PlayerSheet(name, parts, beliefs, by_name.get(name), wins, gap)
+                for name, parts, beliefs, wins, gap in zip(
+                    self._names, self._parts, self._beliefs, self._wins, self._gaps, strict=True
+                )
             ],
+            reference,
         )
 
 
