@@ -330,7 +330,11 @@ def test_rooms_know_a_game_only_through_its_interface() -> None:
     assert against == []
 
 
-MAY_USE = {"leaderboard": {"openspiel"}, "tournament": {"openspiel"}}  # plugins that use another one if it is installed
+MAY_USE = {  # plugins that use another one if it is installed
+    "deception": {"openspiel"},
+    "leaderboard": {"openspiel"},
+    "tournament": {"openspiel"},
+}
 
 
 def test_the_core_imports_no_plugin_and_a_plugin_only_those_it_may_use() -> None:

@@ -162,7 +162,7 @@ class SheetPage:
                 Column("answers", "answers", "count", [one.gap.count("reference_loss") for one in asked]),
                 *self._gap_columns(["reference_loss", "against_reference", "reference_cards", *own], asked),
             ]
-            yield ResultTable("deception-reference", f"Compared with {self._reference}'s belief", columns)
+            yield ResultTable("deception-reference", f"Compared with {self._reference}", columns)
 
     def _gap_columns(self, keys: Iterable[str], players: Sequence[PlayerSheet]) -> list[Column]:
         words = {**self._words, "reference": self._reference}

@@ -12,7 +12,7 @@ from dubito.llm.answers import find_last_object
 from dubito.llm.prompts import Prompt
 from dubito.llm.protocols import parse_stored_request, read_recorded_reply
 from dubito.llm.request import parse_json
-from dubito.plugins.deception.reference import BotReference, Reference, ReferenceReplay
+from dubito.plugins.deception.reference import Reference, ReferenceReplay, find_reference
 from dubito.plugins.deception.sheet import BeliefsByMove, Sheet, SheetCounter
 from dubito.show.story import winners
 from dubito.stats.detection import Belief
@@ -38,7 +38,7 @@ def count_sheet(run: Run, progress: Callable[[int], None] = lambda games: None) 
     check_replayable(run)
     if not run.has_same_bots:
         raise UsageError(f"{run} cannot be replayed here: {'; '.join(run.changed)}")
-    reference = BotReference(run) if run.game.reference_bot else None
+    reference = find_reference(run)
     games = (_track(run, game, reference, progress) for game in run.experiment.game_numbers)
     return _add_games(run, games, reference.name if reference else None)
 

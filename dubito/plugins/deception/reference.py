@@ -1,9 +1,11 @@
-"""Reference beliefs: how probable it is that a play is a lie, given all that a seat knows, as a strong bot computes it.
+"""Reference beliefs: how probable it is that a play is a lie, given all that a seat knows.
 
-The bot (`Game.reference_bot`) sits unseen at every seat, gets the seat's cards and events, and never plays.
+In small duels they are exact (`ExactReference` of the plugin `openspiel`). Otherwise, a strong bot computes them
+(`Game.reference_bot`). It sits unseen at every seat, gets the seat's cards and events, and never plays.
 """
 
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from typing import Any, Final, Protocol
 
 from dubito.experiment.lies import MarkedMove, replay_moves, track_moves
@@ -24,8 +26,8 @@ class Reference(Protocol):
     def begin(self, state: State, seats: Sequence[int]) -> None:
         """Begin a game. `seats` contains the player of each seat."""
 
-    def rate(self, state: State) -> float:
-        """Return the probability that the last play is a lie, given what the seat to move knows."""
+    def rate(self, state: State) -> float | None:
+        """Return the probability that the last play is a lie, given what the seat to move knows, or None."""
 
     def see(self, output: object, events: Sequence[GameEvent]) -> None:
         """See a move."""
@@ -49,6 +51,16 @@ class BotReference:
 
     def see(self, output: object, events: Sequence[GameEvent]) -> None:
         self._table.send_events(events, self._table.state.turns_played)
+
+
+def find_reference(run: Run) -> Reference | None:
+    """Return the exact beliefs in a small game, or those of the game's reference bot, if there is one."""
+    if find_spec("dubito.plugins.openspiel"):
+        from dubito.plugins.openspiel.policy.posterior import ExactReference
+
+        if exact := ExactReference.of(run):
+            return exact
+    return BotReference(run) if run.game.reference_bot else None
 
 
 class ReferenceReplay:

@@ -121,7 +121,7 @@ class GapSpec(NamedTuple):
 _NATS: Final = 10**6
 GAPS: Final[Mapping[str, GapSpec]] = {
     "reference_loss": GapSpec("log loss of {reference}", _NATS),
-    "against_reference": GapSpec("answers against {reference}'s belief, %"),
+    "against_reference": GapSpec("answers against {reference}, %"),
     "reference_cards": GapSpec("cards gained by each", 1),
     "loss": GapSpec("own log loss", _NATS),
     "divergence": GapSpec("divergence (KL) from {reference}", _NATS),

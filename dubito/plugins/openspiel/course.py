@@ -207,6 +207,12 @@ class Course:
         except StopIteration:
             self._begin()
 
+    def child(self, action: int) -> Self:
+        """Return the game after this decision, without changing this one."""
+        after = deepcopy(self)
+        after.apply(action)
+        return after
+
     def _begin(self) -> None:
         self.script.clear()
         if self.engine and self.engine.over:

@@ -262,6 +262,11 @@ class DubitoCourse(QuestionCourse):
     def words(self, player: int, action: int) -> str:
         return f"{self.node} {'yes' if action else 'no'}" if player != CHANCE else super().words(player, action)
 
+    def deal_cards(self, hands: Sequence[Sequence[int]]) -> None:
+        """Deal these hands."""
+        for card in chain(*map(sorted, hands[:-1])):
+            self.apply(card)
+
     def make(self, move: TurnOutput, own: deque[int]) -> None:
         """Make a turn with this output and these answers of the seat, if they are known.
 
@@ -282,8 +287,7 @@ class DubitoCourse(QuestionCourse):
             return world  # while nobody has seen anything yet
         log = self.log.of(seat)
         other = sample_world(self.rules, log, chance)
-        for card in chain(*map(sorted, other.hands[:-1])):
-            world.apply(card)
+        world.deal_cards(other.hands)
         own = deque(self.done.index(event.answer) for event in log if isinstance(event, AnswerEvent))
         for move in other.moves:
             world.make(move, own if world.engine.seat == seat else deque())

@@ -171,7 +171,7 @@ class _OfOpenSpiel:
         return self.answers(state)[output]
 
 
-class _CourseGame:
+class CourseGame:
     """Adapts one of the harness's games to the interface that a tree expects from OpenSpiel's games."""
 
     def __init__(self, game: Game, rules: "BaseModel", kind: str | None = None) -> None:
@@ -236,9 +236,7 @@ class _CourseState:
         self._course.apply(action)
 
     def child(self, action: int) -> "_CourseState":
-        after = deepcopy(self._course)
-        after.apply(action)
-        return _CourseState(after)
+        return _CourseState(self._course.child(action))
 
 
 class _OfOurs:
@@ -246,7 +244,7 @@ class _OfOurs:
 
     def __init__(self, game: Game, rules: "BaseModel") -> None:
         self.game, self.rules = game, rules
-        self.engine = _CourseGame(game, rules)
+        self.engine = CourseGame(game, rules)
         self.name = f"{self.engine}"
         self._courses = dict[str, QuestionCourse]()
 
@@ -308,7 +306,7 @@ class _OfCards:
 
     def __init__(self, game: Game, rules: "BaseModel") -> None:
         self.game, self.rules = game, rules
-        self.engine = _CourseGame(game, rules, "cards")
+        self.engine = CourseGame(game, rules, "cards")
         self.name = f"{self.engine}, with cards as actions"
         self._turns_of = dict[str, list[Course]]()
 
@@ -350,11 +348,11 @@ class _OfCards:
     def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int) -> Player:
         turns = self._turns(state)
         first, last, log = turns[0], turns[-1], turns[-1].log.of(state.seat)
-        look, streams = partial(first.engine.cards, state.seat), DealStreams(seed, draw).seat(state.seat)
+        look = partial(first.engine.cards, state.seat)
         player, seen = _make_player(first.rules, entrant, state.seat, draw, seed, look, log), 0
         for course in turns:
             events = [event for event in course.log.of(state.seat) if not event.silent]
-            player.cards = course.engine.cards(state.seat, streams)
+            player.cards = course.engine.cards(state.seat, player._seating.streams)
             _with_observations(player, events[seen:])
             seen = len(events)
             if course is not last:
