@@ -25,7 +25,7 @@ from dubito.report.documents import ComparisonObject, MergeObject
 from dubito.report.run_tables import arm_tables, contender_tables
 from dubito.report.tables import ComparisonPart
 from dubito.report.verdicts import describe_verdict
-from dubito.stats.ranking import relate_contenders
+from dubito.stats.ranking import contender_pairs, relate_contenders
 from dubito.store.spend import Caps
 
 
@@ -135,4 +135,5 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
     if claims := describe_claims(kinds):
         say(fill(claims, 79, break_on_hyphens=False))
     more = [block for part in parts for block in part.blocks]
-    show(*arm_tables(arms, comparison.results), *more, notes=False, kinds=kinds)
+    pairs = contender_pairs(*ranking_inputs) if arms else []
+    show(*arm_tables(arms, pairs, comparison.results), *more, notes=False, kinds=kinds)

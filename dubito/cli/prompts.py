@@ -213,7 +213,10 @@ def golden(name: str, game: Game) -> None:
 
     The files are named `golden/NODE.txt` in the prompt's folder and contain its text at each example position.
     """
-    files = golden_files(load_prompt(name, Path.cwd(), resolve_game(name, game)))
+    prompt = load_prompt(name, Path.cwd(), resolve_game(name, game))
+    if prompt.condition.name:
+        raise UsageError(f"{one_line(name)}: golden files are of a prompt without a condition")
+    files = golden_files(prompt)
     write_files(files)
     for file in files:
         say(f"written: {file}")

@@ -1,5 +1,6 @@
 """Compare contenders of several runs, using the deals that all of these runs played with the same cards."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import asdict, dataclass, replace
@@ -41,18 +42,21 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """A model contender: its prompt, and how often it lied when it could have been honest.
+    """A model contender: its prompt and condition, and how often it lied when it could have been honest.
 
-    The last three fields are None if the game has no lies or the games cannot be replayed.
+    The last four fields are None if the game has no lies or the games cannot be replayed.
     """
 
     name: str
     prompt: str
     title: str  # the prompt's
-    paragraph: str  # the text it adds to the prompt it extends, if any
+    paragraph: str  # the text that it or the condition adds to a prompt, if any
+    condition: str  # `silent` if the prompt has none
+    against: str | None  # the first contender that differs from it only in the condition
     games: int | None  # replayed to count lies
     plays: int | None  # moves that can be lies
     chosen: Rate | None  # share of these moves that were voluntary lies
+    violations: Rate | None  # share of voluntary lies where it could be honest; None without the honesty rule
 
 
 def check_comparable(runs: Sequence[Run]) -> None:
@@ -197,8 +201,16 @@ def list_arms(runs: Sequence[Run], comparison: Comparison) -> list[Arm]:
             models += [(run, contender.name, spec)] if spec.prompt else []
     if len({spec.prompt for _, _, spec in models}) < 2:
         return []
+    from dubito.llm.conditions import split_condition  # imported late, since most compared runs have no models
+
     lies = {run.folder: _count_lies(run) for run in runs}
-    return [_build_arm(run, name, spec, lies[run.folder]) for run, name, spec in models]
+    arms, first = list[Arm](), dict[tuple[Any, ...], str]()
+    for run, name, spec in models:
+        prompt, _ = split_condition(str(spec.settings.get("prompt")))
+        same = (run.folder, spec.bot, prompt, json.dumps({**spec.settings, "prompt": ""}, sort_keys=True))
+        arms.append(_build_arm(run, name, spec, lies[run.folder], first.get(same)))
+        first.setdefault(same, name)
+    return arms
 
 
 def _count_lies(run: Run) -> LieCounts | None:
@@ -208,12 +220,25 @@ def _count_lies(run: Run) -> LieCounts | None:
         return None
 
 
-def _build_arm(run: Run, name: str, spec: PlayerSpec, lies: LieCounts | None) -> Arm:
-    from dubito.llm.prompts import title_and_paragraph  # imported late, since most compared runs have no models
+def _build_arm(run: Run, name: str, spec: PlayerSpec, lies: LieCounts | None, against: str | None) -> Arm:
+    # Imported late, since most compared runs have no models.
+    from dubito.llm.conditions import SILENT, has_honesty_rule, split_condition
+    from dubito.llm.prompts import title_and_paragraph
 
-    texts, player = title_and_paragraph(run.model_log.prompt(spec.prompt)), run.planned.players.index(spec)
-    counts = (lies.games, lies.plays(player), lies.share(player, "chosen")) if lies else (None, None, None)
-    return Arm(name, str(spec.settings.get("prompt")), *texts, *counts)
+    prompt, player = str(spec.settings.get("prompt")), run.planned.players.index(spec)
+    title, paragraph = title_and_paragraph(run.model_log.prompt(spec.prompt))
+    return Arm(
+        name,
+        prompt,
+        title,
+        paragraph,
+        condition=split_condition(prompt)[1] or SILENT,
+        against=against,
+        games=lies.games if lies else None,
+        plays=lies.plays(player) if lies else None,
+        chosen=lies.share(player, "chosen") if lies else None,
+        violations=lies.share(player, "willing") if lies and has_honesty_rule(prompt) else None,
+    )
 
 
 def _read_measures(tally: Tally, runs: Sequence[Run], results: Results) -> Iterator[list[tuple[Measured, ...]]]:

@@ -22,6 +22,7 @@ from dubito.model_settings import SHORT_FORM_SETTINGS, Api, ModelSettings, Reply
 from dubito.settings import Setting, setting
 
 PlayerEntry = str | dict[str, Any]
+ConditionEntry = str | dict[str, Any]
 
 _DAY: Final = 24 * 3600.0  # seconds
 
@@ -77,6 +78,11 @@ class Config(CheckedModel):
         "Bots and models to draw players from.", group="Players", usual="all hand-written bots", min_length=1
     )
     contenders: list[PlayerEntry] = setting("Players compared with each other on the same deals.", [], group="Players")
+    conditions: list[ConditionEntry] = setting(
+        "Conditions under which each model among the contenders plays, such as silent,must-not-lie.",
+        [],
+        group="Players",
+    )
     on_bot_error: OnBotError = setting(
         "What to do when a bot breaks the rules or raises an exception.", "stop", group="Players"
     )

@@ -22,10 +22,11 @@ MAX_LIE_GAMES: Final = 1_000  # maximum number of games in which lies are counte
 STAKES: Final = (1, 4, 8, 16)  # lowest number of cards at stake of each band
 
 
-LieRate = Literal["chosen", "forced", "caught", "hits", "alarms"]
+LieRate = Literal["chosen", "forced", "willing", "caught", "hits", "alarms"]
 _DENOMINATORS: Final[Mapping[LieRate, str]] = {
     "chosen": "plays",
     "forced": "plays",
+    "willing": "free",
     "caught": "lies",
     "hits": "lies met",
     "alarms": "honest met",
@@ -106,7 +107,8 @@ def track_game(number: int, seats: Sequence[int], moves: Sequence[MarkedMove]) -
 class LieCounts:
     """Counts of lies in the first games of a run, by player and rate, summed deal by deal as y out of m.
 
-    `chosen` (voluntary) and `forced` are shares of moves that can be lies, `caught` of all lies. `hits` is the share of
+    `chosen` (voluntary) and `forced` are shares of moves that can be lies, `willing` (voluntary) of those that can also
+    be honest, `caught` of all lies. `hits` is the share of
     other players' lies that were called lies, and `alarms` is that share for their honest plays.
     """
 
@@ -195,6 +197,9 @@ class _LieCounter:
         own = Counter[tuple[int, str]]()
         for game in games:
             self._add_game(game, own)
+        for player in range(len(self._run.experiment.players)):
+            own[player, "willing"] = own[player, "chosen"]
+            own[player, "free"] = own[player, "plays"] - own[player, "forced"]
         for (player, rate), sums in self.sums.items():
             deal_sums = cluster_sums(own[player, _DENOMINATORS[rate]], own[player, rate])
             self.sums[player, rate] = [a + b for a, b in zip(sums, deal_sums, strict=True)]

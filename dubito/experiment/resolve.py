@@ -62,6 +62,10 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Re
     else:
         opponents = _parse_players("bots", config.bots, registry, config)
     contenders = _parse_players("contenders", config.contenders, registry, config)
+    if config.conditions:
+        from dubito.experiment.conditions import cross_conditions  # imported late, since few runs have conditions
+
+        contenders = cross_conditions(contenders, config, registry)
     _check_names([player.spec for player in opponents], [player.spec for player in contenders])
     _check_agents(opponents)
     experiment = Experiment(
@@ -234,6 +238,7 @@ def _expand_short_form(entry: str, registry: Registry, server: Mapping[str, Any]
     if not colon or provider not in providers():
         return {"bot": entry}
     # Imported late, since only model players need them.
+    from dubito.llm.conditions import split_condition
     from dubito.llm.prompts import describe_unknown_prompt, prompt_names
     from dubito.llm.protocols import find_protocol
 
@@ -251,13 +256,14 @@ def _expand_short_form(entry: str, registry: Registry, server: Mapping[str, Any]
     home = registry.working_directory
     if not at or not before or before.endswith("/"):  # @cf/meta/llama, workers-ai/@cf/meta/llama
         return settings
-    is_path = prompt.startswith((".", "/")) or ("/" in prompt and (home / prompt).is_dir())
+    base, _ = split_condition(prompt)
+    is_path = prompt.startswith((".", "/")) or ("/" in prompt and (home / base).is_dir())
     prompts = prompt_names(home, registry.game)
-    if provider == "house" or is_path or prompt in prompts:
+    if provider == "house" or is_path or base in prompts:
         return settings | {"model": before, "prompt": prompt}
     if not _VERSION.fullmatch(prompt) or find_similar(prompt, prompts):
         long_form = f"{{bot: {provided['bot']}, model: '{one_line(model)}'}}"
-        unknown = describe_unknown_prompt(prompt, home, registry.game)
+        unknown = describe_unknown_prompt(base, home, registry.game)
         raise UsageError(f"{unknown} (for a model with @ in its name, write `{long_form}` in a config)")
     return settings
 

@@ -33,9 +33,11 @@ from dubito.game.find import DUBITO, find_game
 from dubito.game.flaws import find_position_flaws
 from dubito.game.log import Position
 from dubito.llm import answers
+from dubito.llm.conditions import NO_CONDITION, Condition, load_condition, split_condition
 from dubito.llm.protocols import find_protocol
 from dubito.llm.questions import ANSWER_FORMAT, QuestionForm, build_question_form
 from dubito.llm.templates import (
+    CONDITION,
     DESCRIPTION,
     HISTORY,
     PARAGRAPH,
@@ -55,7 +57,7 @@ OWN_PROMPTS: Final = own_folder("prompts")
 _ANSWER_FORMAT: Final = "answer_format"
 _TURN: Final = "turn"
 _MAX_PATH_DEPTH: Final = 4  # maximum number of folders in a misspelt path for which to find a similar one
-_LOADED: Final[dict[Path, "Prompt"]] = {}  # loaded prompts of this process, by folder
+_LOADED: Final[dict[tuple[Path, Condition], "Prompt"]] = {}  # loaded prompts of this process
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +146,19 @@ class Description(CheckedModel):
 class Prompt:
     """A loaded prompt. It does not read from disk again, and can be rendered by many threads at once."""
 
-    def __init__(self, folder: Path, sources: Mapping[str, str] | None = None, game: Game | None = None) -> None:
-        """Load a folder, or the given `sources` of one (see `Prompt.sources`). The default game is Dubito.
+    def __init__(
+        self,
+        folder: Path,
+        sources: Mapping[str, str] | None = None,
+        game: Game | None = None,
+        condition: Condition = NO_CONDITION,
+    ) -> None:
+        """Load a folder under a condition, or the given `sources` of one (see `Prompt.sources`).
 
-        Raises UsageError with the file and the error in it.
+        The default game is Dubito. Raises UsageError with the file and the error in it.
         """
-        self.name = folder.name
+        self.name = f"{folder.name}+{condition.name}" if condition.name else folder.name
+        self.condition = condition
         self.folder = folder
         self.game = game or find_game(DUBITO, Path())
         self._facts = self.game.facts
@@ -158,7 +167,7 @@ class Prompt:
         description_text = sources[DESCRIPTION] if sources else read_description(folder)
         self.description = _parse_description(folder / DESCRIPTION, description_text)
         self._check_description()
-        files = TemplateFiles(folder, sources, _shared(self.game), self.description.extends)
+        files = TemplateFiles(folder, sources, _shared(self.game), self.description.extends, condition.template)
         environment = new_environment(files)
         system, user = (files.reachable(environment, template) for template in TEMPLATES)
         trees = system | user
@@ -219,7 +228,8 @@ class Prompt:
     def is_current(self) -> bool:
         """Return whether the files in the prompt's folder are unchanged."""
         try:
-            files = TemplateFiles(self.folder, None, _shared(self.game), self.description.extends)
+            extends, condition = self.description.extends, self.condition.template
+            files = TemplateFiles(self.folder, None, _shared(self.game), extends, condition)
             return files.has(HISTORY) == (HISTORY in self.sources) and all(
                 files.source(name) == text for name, text in self.sources.items()
             )
@@ -333,31 +343,33 @@ class Prompt:
 def load_prompt(name: str, working_directory: Path, game: Game | None = None) -> Prompt:
     """Load a prompt of a game (Dubito by default) by name, or from the path to its folder.
 
-    A name is looked up in the project, in the `prompts` folders of the working directory and of `--games-path`, and in
-    the game's package. Raises UsageError if the prompt is missing, exists in two versions, or does not work for every
-    node.
+    Either can end with a condition, as in `plain+must-not-lie`. A name is looked up in the project, in the `prompts`
+    folders of the working directory and of `--games-path`, and in the game's package. Raises UsageError if the prompt
+    is missing, exists in two versions, or does not work for every node, or if the condition is unknown.
     """
     game = game or find_game(DUBITO, working_directory)
+    name, added = split_condition(name)
+    condition = load_condition(added, prompt_roots(working_directory, game)) if added else NO_CONDITION
     if "/" in name or "\\" in name or name.startswith("."):
         folder = working_directory / name
         if not folder.is_dir():
             raise UsageError(f"no such folder: {one_line(str(folder))}: use the path to a prompt's folder")
-        return _load_folder(folder.resolve(), game)
+        return _load_folder(folder.resolve(), game, condition)
     folders = [root / name for root in prompt_roots(working_directory, game) if name and _is_prompt(root / name)]
     if not folders:
         raise UsageError(describe_unknown_prompt(name, working_directory, game))
-    prompts = [_load_folder(folder, game) for folder in folders]
+    prompts = [_load_folder(folder, game, condition) for folder in folders]
     if len({prompt.digest for prompt in prompts}) > 1:
         both = " and ".join(one_line(str(folder)) for folder in folders)
         raise UsageError(f"prompt {name} is in {both}, with different contents: rename one, or use its path")
     return prompts[0]
 
 
-def _load_folder(folder: Path, game: Game) -> Prompt:
+def _load_folder(folder: Path, game: Game, condition: Condition) -> Prompt:
     """Load the prompt in a folder, or return the cached one if its files are unchanged, since testing is slow."""
-    prompt = _LOADED.get(folder)
+    prompt = _LOADED.get(key := (folder, condition))
     if prompt is None or prompt.game is not game or not prompt.is_current:
-        _LOADED[folder] = prompt = Prompt(folder, game=game)
+        _LOADED[key] = prompt = Prompt(folder, game=game, condition=condition)
     return prompt
 
 
@@ -442,7 +454,8 @@ def _parse_description(path: Path, text: str) -> Description:
 
 def title_and_paragraph(sources: Mapping[str, str]) -> tuple[str, str]:
     description = _parse_description(Path(DESCRIPTION), sources.get(DESCRIPTION, ""))
-    return description.title, sources.get(PARAGRAPH, "").strip()
+    added = (sources.get(name, "").strip() for name in (PARAGRAPH, CONDITION))
+    return description.title, " ".join(filter(None, added))
 
 
 def _digest(sources: Mapping[str, str]) -> str:

@@ -57,6 +57,7 @@ _WIDE: Final = re.compile(r"%(\(.*?\))?[-#0 +]*(\*|\d{5}|\d*\.(\*|\d{5}))|:[^{}]
 TEMPLATES: Final = ("system.jinja", "user.jinja")
 HISTORY: Final = "history.jinja"
 PARAGRAPH: Final = "paragraph.jinja"  # is added to the system text of the prompt that this one extends
+CONDITION: Final = "condition.jinja"  # in a run: what a condition adds to the system text
 _REQUIRED_FILES: Final = (
     f": a prompt's folder has {DESCRIPTION}, {' and '.join(TEMPLATES)}, and the files that they include"
 )
@@ -87,14 +88,19 @@ class TemplateFiles:
     """The templates of a prompt, each read once from the first folder that contains it."""
 
     def __init__(
-        self, folder: Path, sources: Mapping[str, str] | None, shared: Sequence[Path], extends: str | None = None
+        self,
+        folder: Path,
+        sources: Mapping[str, str] | None,
+        shared: Sequence[Path],
+        extends: str | None = None,
+        condition: str = "",
     ) -> None:
-        """Use the files in a folder, or these `sources`.
+        """Use the files in a folder and the template of a condition, or these `sources`.
 
         Missing files are taken from the prompt that it `extends`. Raises UsageError if that prompt is missing.
         """
         self._roots = [] if sources else [folder, folder.parent, *shared]
-        self.sources: dict[str, str] = dict(sources or {})
+        self.sources: dict[str, str] = dict(sources or ({CONDITION: condition} if condition else {}))
         self.paths = {name: folder / name for name in self.sources}
         self._own = [folder]
         if extends and not sources:
@@ -120,9 +126,12 @@ class TemplateFiles:
             path = next((path for path in inside if path.is_file()), None)
             if path is None:
                 raise UsageError(f"there is no {one_line(str(self._own[0] / name))}{_REQUIRED_FILES}")
-            has_paragraph = name == TEMPLATES[0] and len(self._own) > 1 and self.has(PARAGRAPH)
-            self.sources[name] = read_text(path) + (f'\n{{% include "{PARAGRAPH}" %}}\n' if has_paragraph else "")
+            self.sources[name] = read_text(path)
             self.paths[name] = path
+            if name == TEMPLATES[0]:
+                added = [PARAGRAPH] if len(self._own) > 1 and self.has(PARAGRAPH) else []
+                added += [CONDITION] if CONDITION in self.sources else []
+                self.sources[name] += "".join(f'\n{{% include "{each}" %}}\n' for each in added)
         return self.sources[name]
 
     def load(self, name: str) -> tuple[str, str, None]:

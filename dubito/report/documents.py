@@ -153,10 +153,15 @@ class ArmResult(DocumentPart):
     name: str
     prompt: str
     title: str = Field(description="the prompt's title")
-    paragraph: str = Field(description="the text it adds to the prompt it extends")
+    paragraph: str = Field(description="the text that it or the condition adds to a prompt")
+    condition: str = Field(description="the condition, or `silent`")
+    against: str | None = Field(description="the first contender that differs from it only in the condition")
     games: int | None = Field(description="number of games in which lies were counted; null if they cannot be counted")
     plays: int | None = Field(description="number of moves that could have been lies")
     chosen: Interval | None = Field(description="share of plays that were voluntary lies")
+    violations: Interval | None = Field(
+        description="under must-not-lie: share of voluntary lies among plays that could be honest"
+    )
 
 
 class ModelUse(DocumentPart):

@@ -222,8 +222,8 @@ def contender_notes(
         yield Paragraph(text, warning=True)
 
 
-def arm_tables(arms: Sequence[Arm], results: Results) -> list[ResultTable | Paragraph]:
-    """Return a table of the contenders' prompts, what each prompt adds, and the share of voluntary lies."""
+def arm_tables(arms: Sequence[Arm], pairs: Sequence[PairRow], results: Results) -> list[ResultTable | Paragraph]:
+    """Return tables of the contenders' prompts, the share of voluntary lies, and the effect of each condition."""
     if not arms:
         return []
     columns = [
@@ -236,10 +236,37 @@ def arm_tables(arms: Sequence[Arm], results: Results) -> list[ResultTable | Para
         name = results.habit(results.lies).name
         columns.append(Column("plays", "plays", "count", [arm.plays for arm in arms]))
         columns.append(Column("chosen", f"voluntary {name}, % of plays", "rate", [arm.chosen for arm in arms]))
+        if any(arm.violations for arm in arms):
+            rule = "violations of the honesty rule, % of plays that could be honest"
+            columns.append(Column("violations", rule, "rate", [arm.violations for arm in arms]))
         title += f"; voluntary {name} in all seats, with 95 % confidence intervals"
-    additions = {arm.prompt: arm.paragraph for arm in arms if arm.paragraph}
-    texts_added = [Paragraph(f"{one_line(name)} adds: {one_line(text, 500)}") for name, text in additions.items()]
-    return [ResultTable("arms", title, columns), *texts_added]
+    additions = dict[str, list[str]]()
+    for arm in arms:
+        if arm.paragraph and arm.prompt not in (prompts := additions.setdefault(arm.paragraph, [])):
+            prompts.append(arm.prompt)
+    texts_added = [
+        Paragraph(f"{one_line(join_names(prompts))} add{'s' * (len(prompts) == 1)}: {one_line(text, 500)}")
+        for text, prompts in additions.items()
+    ]
+    return [*_condition_tables(arms, pairs, results), ResultTable("arms", title, columns), *texts_added]
+
+
+def _condition_tables(arms: Sequence[Arm], pairs: Sequence[PairRow], results: Results) -> list[ResultTable]:
+    """Return a table of each condition's difference from the model's first one, or nothing without conditions."""
+    varied = [arm for arm in arms if arm.against]
+    if not varied:
+        return []
+    by_names = {(pair.one.name, pair.other.name): pair for pair in [*pairs, *map(_swap_pair, pairs)]}
+    rows = [by_names[arm.name, str(arm.against)] for arm in varied]
+    table = pairs_table(rows, next(iter(rows[0].differences.values())).deals, results)
+    conditions = Column("condition", "condition", "text", [arm.condition for arm in varied])
+    title = table.title.replace("Pairs", "Effect of each condition", 1)
+    columns = [table.columns[0], conditions, *table.columns[1:]]
+    return [replace(table, key="conditions", title=title, columns=columns, notes=[])]
+
+
+def _swap_pair(pair: PairRow) -> PairRow:
+    return PairRow(pair.other, pair.one, {key: -difference for key, difference in pair.differences.items()})
 
 
 def list_cautions(relation: Relation) -> list[str]:
