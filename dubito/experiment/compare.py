@@ -201,16 +201,27 @@ def list_arms(runs: Sequence[Run], comparison: Comparison) -> list[Arm]:
             models += [(run, contender.name, spec)] if spec.prompt else []
     if len({spec.prompt for _, _, spec in models}) < 2:
         return []
-    from dubito.llm.conditions import split_condition  # imported late, since most compared runs have no models
-
     lies = {run.folder: _count_lies(run) for run in runs}
     arms, first = list[Arm](), dict[tuple[Any, ...], str]()
     for run, name, spec in models:
-        prompt, _ = split_condition(str(spec.settings.get("prompt")))
-        same = (run.folder, spec.bot, prompt, json.dumps({**spec.settings, "prompt": ""}, sort_keys=True))
-        arms.append(_build_arm(run, name, spec, lies[run.folder], first.get(same)))
+        base, condition = _split_prompt(run, spec)
+        same = (run.folder, spec.bot, base, json.dumps({**spec.settings, "prompt": ""}, sort_keys=True))
+        arms.append(_build_arm(run, name, spec, lies[run.folder], condition, first.get(same)))
         first.setdefault(same, name)
     return arms
+
+
+def _split_prompt(run: Run, spec: PlayerSpec) -> tuple[str, str]:
+    """Return the name of a model's prompt without its condition and language, and these."""
+    # Imported late, since most compared runs have no models.
+    from dubito.llm.conditions import SILENT, split_condition
+    from dubito.llm.prompts import language_of
+
+    base, condition = split_condition(str(spec.settings.get("prompt")))
+    if language := language_of(run.model_log.prompt(spec.prompt)):
+        base = base.removesuffix(f"-{language}")
+        condition = f"language={language}{'+' * bool(condition)}{condition}"
+    return base, condition or SILENT
 
 
 def _count_lies(run: Run) -> LieCounts | None:
@@ -220,9 +231,11 @@ def _count_lies(run: Run) -> LieCounts | None:
         return None
 
 
-def _build_arm(run: Run, name: str, spec: PlayerSpec, lies: LieCounts | None, against: str | None) -> Arm:
+def _build_arm(
+    run: Run, name: str, spec: PlayerSpec, lies: LieCounts | None, condition: str, against: str | None
+) -> Arm:
     # Imported late, since most compared runs have no models.
-    from dubito.llm.conditions import SILENT, has_honesty_rule, split_condition
+    from dubito.llm.conditions import has_honesty_rule
     from dubito.llm.prompts import title_and_paragraph
 
     prompt, player = str(spec.settings.get("prompt")), run.planned.players.index(spec)
@@ -232,7 +245,7 @@ def _build_arm(run: Run, name: str, spec: PlayerSpec, lies: LieCounts | None, ag
         prompt,
         title,
         paragraph,
-        condition=split_condition(prompt)[1] or SILENT,
+        condition=condition,
         against=against,
         games=lies.games if lies else None,
         plays=lies.plays(player) if lies else None,

@@ -49,6 +49,7 @@ from dubito.llm.templates import (
     new_environment,
     read_description,
 )
+from dubito.llm.translation import Translation
 from dubito.model_settings import Api
 from dubito.packages import all_packages, find_package, own_folder, plugin_folders, roots
 
@@ -124,6 +125,8 @@ class Description(CheckedModel):
     title: str = Field(min_length=1)
     # The prompt whose files replace the files that this one lacks.
     extends: str | None = Field(default=None, pattern=r"^[\w-]+$")
+    # The language whose catalog translates the game's texts; English if None.
+    language: str | None = Field(default=None, pattern=r"^[a-z]{2,3}$")
     # Whether a request asks one question, or all of a turn.
     ask: Literal["node", "turn"] = "node"
     # Whether the answer to a yes-or-no question is yes or no, or the probability of yes.
@@ -168,11 +171,16 @@ class Prompt:
         self.description = _parse_description(folder / DESCRIPTION, description_text)
         self._check_description()
         files = TemplateFiles(folder, sources, _shared(self.game), self.description.extends, condition.template)
-        environment = new_environment(files)
+        catalog = f"shared/{self.description.language}.yaml" if self.description.language else ""
+        translate = Translation(files.source(catalog), str(files.paths[catalog])).translate if catalog else None
+        if translate and condition.template:
+            files.sources[CONDITION] = translate(condition.template)
+        environment = new_environment(files, translate)
         system, user = (files.reachable(environment, template) for template in TEMPLATES)
         trees = system | user
         history = files.reachable(environment, HISTORY) if files.has(HISTORY) else {}
-        self.sources = {DESCRIPTION: description_text} | {name: files.sources[name] for name in (*trees, *history)}
+        texts = [*trees, *history, *([catalog] if catalog else [])]
+        self.sources = {DESCRIPTION: description_text} | {name: files.sources[name] for name in texts}
         self.digest = _digest(self.sources)
         odds = self.description.say == "odds"
         self._nodes = {node.name: answers.with_odds(node) if odds else node for node in self.game.nodes}
@@ -226,9 +234,9 @@ class Prompt:
 
     @property
     def is_current(self) -> bool:
-        """Return whether the files in the prompt's folder are unchanged."""
+        """Return whether the files in the prompt's folder are unchanged. The condition is not read again."""
         try:
-            extends, condition = self.description.extends, self.condition.template
+            extends, condition = self.description.extends, self.sources.get(CONDITION, "")
             files = TemplateFiles(self.folder, None, _shared(self.game), extends, condition)
             return files.has(HISTORY) == (HISTORY in self.sources) and all(
                 files.source(name) == text for name, text in self.sources.items()
@@ -259,6 +267,9 @@ class Prompt:
         """Return the prompt for this API. With the Decisions API, the questions are not part of the text."""
         if find_protocol(api).writes_text:
             return self
+        if self.description.language:
+            problem = f"prompt {one_line(self.name)}: api: {api} puts its questions beside the text, in English"
+            raise UsageError(problem, hint="choose a prompt without `language`")
         other = copy(self)
         other._for_decisions, other._answer_format = True, ANSWER_FORMAT
         other._examples = [(other.render(example), other.form_at(example)) for example in self._example_positions]
@@ -450,6 +461,10 @@ def _parse_description(path: Path, text: str) -> Description:
     except ValidationError as error:
         hint = f"it needs `title: ...` and `answer: [answer]`, or [reasoning, {STATED}, answer]"
         raise UsageError(f"{path}: {describe_fault(error)}", hint=hint) from None
+
+
+def language_of(sources: Mapping[str, str]) -> str | None:
+    return _parse_description(Path(DESCRIPTION), sources.get(DESCRIPTION, "")).language
 
 
 def title_and_paragraph(sources: Mapping[str, str]) -> tuple[str, str]:

@@ -280,8 +280,9 @@ class _Environment(ImmutableSandboxedEnvironment):
     template_class = _Template
     intercepted_binops = frozenset(("+", "-", "*", "/", "//", "%", "**"))
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, translate: Callable[[str], str] | None, **options: Any) -> None:
         super().__init__(finalize=self._write_value, **options)
+        self._translate = translate
         self._meter = _Meter()
         filters = {**self.filters, "quoted": quoted}
         self.filters = {name: self._wrap_metered(name, function) for name, function in filters.items()}
@@ -319,6 +320,8 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     def _write_value(self, value: object) -> object:
         text = format_value(value)
+        if self._translate is not None and isinstance(text, str):
+            text = self._translate(text)
         return text if text is value else self.count_size(text)
 
     def _count_each(self, items: Iterable[Any]) -> Iterator[Any]:
@@ -468,8 +471,10 @@ def _size(value: object) -> int:
     return size
 
 
-def new_environment(files: TemplateFiles) -> _Environment:
+def new_environment(files: TemplateFiles, translate: Callable[[str], str] | None = None) -> _Environment:
+    """Return the environment for these templates. `translate` is applied to every text that they write."""
     environment = _Environment(
+        translate,
         loader=FunctionLoader(files.load),
         undefined=StrictUndefined,
         autoescape=False,

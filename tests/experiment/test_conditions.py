@@ -69,12 +69,12 @@ def test_condition_has_the_bytes_of_the_prompt_that_it_is_named_after() -> None:
         (["must-lie"], "'must-lie' is not a condition: did you mean 'must-not-lie'?"),
         (["plain"], "'plain' is not a condition: choose from may-deceive, must-not-lie, others-honest, silent"),
         (["win=3"], "'win=3' is not a condition: write an incentive as win=3+lose=-1"),
-        ([{"incentive": {"win": 3}}], "{'incentive': {'win': 3}} is not a condition; write it as must-not-lie, or "
-         "{incentive: {win: 3, lose: -1}}"),
+        ([{"incentive": {"win": 3}}], "{'incentive': {'win': 3}} is not a condition; write it as must-not-lie, "
+         "{incentive: {win: 3, lose: -1}} or {language: it}"),
         ([{"incentive": {"win": "x", "lose": 0}}], "incentive: win must be a number from -100000 to 100000, not 'x'"),
         ([{"incentive": {"win": float("nan"), "lose": 0}}], "incentive: win must be a number from -100000 to 100000, "
          "not nan"),
-        ([{}], "{} is not a condition; write it as must-not-lie, or {incentive: {win: 3, lose: -1}}"),
+        ([{}], "{} is not a condition; write it as must-not-lie, {incentive: {win: 3, lose: -1}} or {language: it}"),
         (["silent", "silent"], "silent is listed twice"),
         ([INCENTIVE, "win=3+lose=-1.5"], "win=3+lose=-1.5 is listed twice"),
     ],

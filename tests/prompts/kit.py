@@ -28,6 +28,8 @@ ARMS = (
     "may-deceive",
     "must-not-lie",
     "others-honest",
+    "plain-de",
+    "plain-it",
 )  # variants of `plain`; see test_arms.py
 SIZES = range(MIN_PLAYERS, MAX_PLAYERS + 1)
 RULES = [Rules(), Rules(win_rule="contested"), Rules(jokers=0)]
