@@ -108,7 +108,7 @@ class PlayedGame:
         # By seat: the player, its result such as hard_wins, and its measures.
         self.players: list[str] = row["players"]
         self.results = [str(bucket) for bucket in row["buckets"]]
-        self.measures: list[dict[str, float | None]] = json.loads(row["measures"])
+        self.measures: list[dict[str, float | None]] = row["measures"]
         # Whether it was stopped at the maximum number of turns.
         self.is_capped: bool = row["capped"]
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.game import STATED, WINS, Bool, Choice, Game, Node, Whole
 from dubito.game.log import Position
-from dubito.llm.answers import HARMLESS, ModelAnswer, ReadAnswers, describe_kind
+from dubito.llm.answers import HARMLESS, ModelAnswer, ReadAnswers, describe_kind, find_last_object
 from dubito.llm.request import AttemptFailed, Reply, parse_json
 
 ANSWER_FORMAT: Final = "The questions are put beside this text, each with its possible answers."
@@ -181,6 +181,17 @@ def parse_odds(reply: str) -> dict[str, list[list[Any]]]:
         if isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
             odds[str(answer.get("name"))] = [[row.get("value"), row.get("probability")] for row in rows]
     return odds
+
+
+def read_chance_to_win(reply: str) -> float | None:
+    """Return the stated probability to win in a reply, or None if it is missing or not a probability."""
+    content = parse_json(reply) or parse_json(find_last_object(reply) or "")
+    if isinstance(content, list):
+        content = {one.get("name"): one.get("probability") for one in content if isinstance(one, dict)}
+    value = content.get(WINS) if isinstance(content, dict) else None
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return float(value) if 0 <= value <= 1 else None
 
 
 def build_question_form(

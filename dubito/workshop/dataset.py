@@ -6,7 +6,7 @@ The dataset card, in Hugging Face's format, explains every column.
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, is_dataclass
 from importlib.util import find_spec
@@ -16,11 +16,17 @@ from typing import Any, Final
 
 import dubito
 from dubito.errors import UsageError, one_line
+from dubito.experiment.experiment import PlayerSpec
 from dubito.experiment.lies import LIES, MAX_LIE_GAMES, replay_game
 from dubito.experiment.replay import ReplayedLogs
+from dubito.experiment.resolved import ModelPart
 from dubito.experiment.stored import Run
+from dubito.game import Results
 from dubito.game.reader import Reader
+from dubito.llm.conditions import SILENT, split_condition
+from dubito.llm.prompts import language_of
 from dubito.llm.protocols import parse_stored_request, read_recorded_reply
+from dubito.llm.questions import read_chance_to_win
 from dubito.llm.request import replace_surrogates
 from dubito.stats.rates import Rate
 from dubito.stats.tally import read_outcome
@@ -36,9 +42,9 @@ GAMES: Final = {
     "players": ("strings", "names by seat"),
     "contender_seat": ("int64", "the contender's seat, or null"),
     "buckets": ("strings", "result of each seat"),
-    "measures": ("string", "JSON, by seat: the game's measures"),
-    "counts": ("string", "JSON, by seat: the game's counts"),
-    "lies": ("string", "JSON, by seat: lies, voluntary and forced; null after the first 1,000 games"),
+    "measures": ("measures", "by seat: the game's measures, each as a number"),
+    "counts": ("counts", "by seat: the game's counts"),
+    "lies": ("lies", "by seat: the numbers of voluntary and forced lies; null after the first 1,000 games"),
     "capped": ("bool", "whether the game ended at the maximum number of turns"),
 }
 DECISIONS: Final = {
@@ -49,11 +55,14 @@ DECISIONS: Final = {
     "node, question": ("string", "the question"),
     "facts": ("string", "JSON: all facts that the prompt can use; no hidden information"),
     "prompt, request": ("string", "digests of the prompt's files and of the request"),
+    "condition": ("string", "what the prompt's name adds to it, such as must-not-lie; silent if nothing"),
+    "language": ("string", "code of the prompt's language, such as en"),
     "reply": ("string", "text of the last reply, null if there was none"),
     "answer": ("string", "JSON: the answer that was played"),
     "lie": ("string", "whether the resulting move was a lie: chosen (voluntary), forced, null if not"),
     "outcome": ("string", "model, model_after_reask, or fallback:CAUSE, where a hand-written bot answered"),
     "p_bluff": ("float64", "the probability of a bluff that the model stated, from 0 to 1; null if none"),
+    "p_win": ("float64", "the probability that the model stated to win, from 0 to 1; null if none"),
     "truth": ("string", "JSON: the right answer according to hidden cards, null if there is none"),
     "attempts": ("int64", "number of requests; 0 if an earlier question of the same request included this one"),
     "tokens_input, tokens_cached, tokens_output": ("int64", "tokens of all attempts, as the server counted them"),
@@ -76,6 +85,7 @@ _READING: Final = """## Reading it
 ```python
 import pandas
 
+games = pandas.read_parquet("games.parquet")
 decisions = pandas.read_parquet("decisions.parquet")
 
 import polars
@@ -84,13 +94,29 @@ decisions = polars.read_parquet("decisions.parquet")
 
 from datasets import load_dataset
 
-decisions = load_dataset(".", "decisions", split="train")
+decisions = load_dataset("/path/to/this/folder", "decisions", split="train")
+```
+
+A column by seat has a list of records: `games["buckets"][0][2]` is the result of the first game's third seat, and
+`games["counts"][0][2]` has its counts by name.
+
+## Citation
+
+```bibtex
+{citation}
 ```
 """
+_CITATION: Final = """@software{{dubito,
+  title = {{Dubito: language models, bots and people at games of hidden information}},
+  author = {{{{The Dubito founders}}}},
+  version = {{{version}}},
+  note = {{Dataset with results digest {digest}}}
+}}"""
 
 
 def dataset_card(run: Run, licence: str | None = None) -> str:
     experiment, calls = run.experiment, run.spent.calls if run.resolved.has_records else 0
+    citation = _CITATION.format(version=dubito.__version__, digest=run.db.results_digest())
     return f"""---
 configs:
 - config_name: decisions
@@ -120,8 +146,9 @@ Names of models, token counts and dollars are what servers reported, so nobody c
 
 ## Players and conditions
 
-A player is a model with a prompt and settings, or a bot. A condition, such as being told not to lie, is a prompt.
-Contenders play the same deals in the same seats against the same opponents, so compare them deal by deal.
+A player is a model with a prompt and settings, or a bot. A condition is part of the prompt's name:
+`plain+must-not-lie` is `plain` with the paragraph of `must-not-lie`, and `plain-it` is `plain` in Italian. Contenders
+play the same deals in the same seats against the same opponents, so compare them deal by deal.
 
 {_player_table(run)}
 Only model players have decisions. Seats are numbers: `facts` contains no names of players.
@@ -138,7 +165,7 @@ All events of all games in order, including hidden ones and the seats' answers. 
 `only` and those with null, until it left the game. The table is empty if no model played and a bot's file has changed.
 
 {_column_table(EVENTS)}
-{_READING}"""
+{_READING.format(citation=citation)}"""
 
 
 def _player_table(run: Run) -> str:
@@ -204,17 +231,26 @@ def _write_tables(run: Run, folder: Path, progress: Callable[[int], None]) -> No
     with ExitStack() as stack:
         writers = {}
         for name, columns in _TABLES.items():
-            writer = parquet.ParquetWriter(folder / f"{name}.parquet", _schema(columns), compression="zstd")
+            schema = _schema(columns, run.game.results)
+            writer = parquet.ParquetWriter(folder / f"{name}.parquet", schema, compression="zstd")
             writers[name] = stack.enter_context(writer)
         for name, rows in chain(_game_rows(run), _replayed_rows(run, progress)):
             if rows:
                 writers[name].write_table(Table.from_pylist(rows, schema=writers[name].schema))
 
 
-def _schema(columns: Mapping[str, tuple[str, str]]) -> object:
+def _schema(columns: Mapping[str, tuple[str, str]], results: Results) -> object:
     import pyarrow as pa
 
-    kinds = {"strings": pa.list_(pa.string())}
+    def by_seat(kind: object, keys: Iterable[str]) -> object:
+        return pa.list_(pa.struct([(key, kind) for key in keys]))
+
+    kinds = {
+        "strings": pa.list_(pa.string()),
+        "measures": by_seat(pa.float64(), (measure.key for measure in results.measures)),
+        "counts": by_seat(pa.int64(), results.counts),
+        "lies": by_seat(pa.int64(), LIES),
+    }
     return pa.schema(
         [
             (name, kinds.get(kind) or pa.type_for_alias(kind))
@@ -256,8 +292,8 @@ def game_rows(run: Run, numbers: range) -> Iterator[_Row]:
             "players": [names[player] for player in outcome.seats],
             "contender_seat": outcome.contender_seat,
             "buckets": [results.buckets[bucket] for bucket in outcome.buckets(results)],
-            "measures": json.dumps(measured),
-            "counts": json.dumps([dict(zip(results.counts, own, strict=True)) for own in outcome.counts]),
+            "measures": measured,
+            "counts": [dict(zip(results.counts, own, strict=True)) for own in outcome.counts],
             "capped": outcome.capped,
         }
 
@@ -268,7 +304,7 @@ def _fields_as_json(event: object) -> str:
     return json.dumps({name: value for name, value in values.items() if name != "only"}, default=str)
 
 
-def _lies_by_seat(run: Run, game: int, seats: int) -> str | None:
+def _lies_by_seat(run: Run, game: int, seats: int) -> list[dict[str, int]] | None:
     """Count lies per seat. Return None if the game has no lies, is past the limit, or cannot be replayed."""
     if (
         not run.registry.game.has_lies
@@ -277,7 +313,7 @@ def _lies_by_seat(run: Run, game: int, seats: int) -> str | None:
     ):
         return None
     counts = Counter((move.seat, move.lie) for move in replay_game(run, game))
-    return json.dumps([{lie: counts[seat, lie] for lie in LIES} for seat in range(seats)])
+    return [{lie: counts[seat, lie] for lie in LIES} for seat in range(seats)]
 
 
 def _replayed_rows(run: Run, progress: Callable[[int], None]) -> Iterator[tuple[str, list[_Row]]]:
@@ -314,7 +350,15 @@ class DecisionRows:
 
     def __init__(self, run: Run) -> None:
         self._run, self._log, self._positions = run, run.model_log, position_recorder(run)
-        self._models = {spec.name: (model.settings.model, spec.prompt) for spec, model in run.resolved.models}
+        self._models = {spec.name: self._describe(spec, model) for spec, model in run.resolved.models}
+
+    def _describe(self, spec: PlayerSpec, model: ModelPart) -> _Row:
+        return {
+            "model": model.settings.model,
+            "prompt": spec.prompt,
+            "condition": split_condition(model.settings.prompt)[1] or SILENT,
+            "language": language_of(self._log.prompt(spec.prompt)) or "en",
+        }
 
     def __bool__(self) -> bool:
         return bool(self._models)
@@ -329,19 +373,17 @@ def _decision_row(
     run: Run,
     row: _Row,
     positions: Mapping[tuple[int, int], RecordedPosition],
-    models: Mapping[str, tuple[str, str]],
+    models: Mapping[str, _Row],
 ) -> _Row:
     place, game = (row["seat"], row["decision"]), run.registry.game
     if place not in positions or row["player"] not in models:
         damaged = f"{one_line(str(run.folder))} is damaged"
         raise UsageError(f"{damaged}: a decision of game {row['game']} does not belong to that game")
     recorded = positions[place]
-    model, prompt = models[row["player"]]
     return {
         **row,
+        **models[row["player"]],
         "deal": row["game"] // run.experiment.games_per_deal,
-        "model": model,
-        "prompt": prompt,
         "question": game.node(row["node"]).method,
         "facts": json.dumps(game.facts.facts(recorded.position)),
         "truth": None if recorded.right is None else json.dumps(recorded.right),
@@ -360,6 +402,7 @@ def _stored_decisions(log: ModelLog, game: int) -> Iterator[_Row]:
         if not all_attempts:
             raise UsageError(f"{log.folder} is damaged: a decision of game {game} has no attempt")
         last, priced = all_attempts[-1], all(attempt.priced for attempt in all_attempts)
+        reply = _reply_text(log, last.request, last.raw)
         yield {
             "game": game,
             "seat": one.seat,
@@ -368,10 +411,11 @@ def _stored_decisions(log: ModelLog, game: int) -> Iterator[_Row]:
             "player": last.player,
             "node": one.node,
             "request": last.request,
-            "reply": _reply_text(log, last.request, last.raw),
+            "reply": reply,
             "answer": json.dumps(one.answer),
             "outcome": one.outcome,
             "p_bluff": one.stated,
+            "p_win": read_chance_to_win(reply or ""),
             "attempts": len(attempts),
             "tokens_input": sum(attempt.input or 0 for attempt in attempts),
             "tokens_cached": sum(attempt.cached or 0 for attempt in attempts),

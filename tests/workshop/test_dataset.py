@@ -75,10 +75,10 @@ def test_game_has_players_and_results(shell: Shell) -> None:
     assert [game["game"] for game in games] == list(range(4))
     names = {"one", "failing", "StefaBot", "UsualBot"}
     for game in games:
-        assert len(game["players"]) == len(game["buckets"]) == len(json.loads(game["measures"])) == 3
+        assert len(game["players"]) == len(game["buckets"]) == len(game["measures"]) == 3
         assert set(game["players"]) <= names
         assert game["players"][game["contender_seat"]] in ("one", "failing")
-        for bucket, measured in zip(game["buckets"], json.loads(game["measures"]), strict=True):
+        for bucket, measured in zip(game["buckets"], game["measures"], strict=True):
             assert (bucket == "hard_wins") == (measured["hard_wins"] == 1)
 
 
@@ -99,6 +99,67 @@ def test_card_states_licence_provenance_and_players(shell: Shell) -> None:
     assert yaml.safe_load(Path("e/README.md").read_text().split("---\n")[1])["license"] == "unknown"
 
 
+def test_decision_has_its_condition_language_and_stated_chance_to_win(shell: Shell) -> None:
+    models = [
+        contender("asked", model="house-sharp", prompt="beliefs+must-not-lie"),
+        contender("german", prompt="plain-de"),
+    ]
+    config = config_file(*models, name="c2.yaml", games=4)
+    assert shell("run", config, "--output", "c", "--quiet", "--no-report").code == 0
+    assert shell("export", "c", "--dataset", "d", "--quiet").code == 0
+    decisions = rows("decisions")
+    played = {(row["player"], row["condition"], row["language"]) for row in decisions}
+    assert played == {("asked", "must-not-lie", "en"), ("german", "silent", "de")}
+    for row in decisions:
+        stated = json.loads(row["reply"]).get("p_win")
+        assert row["p_win"] == stated
+        assert (stated is not None) == (row["player"] == "asked")
+
+
+def test_columns_by_seat_are_typed(shell: Shell) -> None:
+    from pyarrow import parquet  # slow, so imported only here
+
+    assert shell("export", "r", "--dataset", "d", "--quiet").code == 0
+    schema = parquet.read_schema("d/games.parquet")
+    kinds = {name: str(schema.field(name).type) for name in ("measures", "counts", "lies")}
+    assert kinds["lies"] == "list<element: struct<chosen: int64, forced: int64>>"
+    assert kinds["measures"].startswith("list<element: struct<score: double, ")
+    assert ", bluffs: int64, " in kinds["counts"]
+
+
+def test_citation_of_the_card_is_that_of_the_project(shell: Shell) -> None:
+    assert shell("export", "r", "--dataset", "d", "--quiet").code == 0
+    card, stated = Path("d/README.md").read_text(), yaml.safe_load((REPO / "CITATION.cff").read_text())
+    entry = card.split("```bibtex\n")[1].split("```")[0]
+    for value in (stated["title"], stated["authors"][0]["name"], stated["version"]):
+        assert f"{{{value}}}" in entry
+    with open_recorded_run(Path("r")) as run:
+        assert run.results_digest in entry
+
+
+@pytest.mark.at_length
+@pytest.mark.parametrize("library", ["pandas", "polars", "datasets"])
+def test_examples_of_the_card_read_the_dataset(
+    library: str, shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip(library, reason=f"{library} is not installed")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "huggingface"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert shell("export", "r", "--dataset", "d", "--quiet").code == 0
+    expected = [row["request"] for row in rows("decisions")]
+    card = Path("d/README.md").read_text().replace("/path/to/this/folder", str(Path("d").resolve()))
+    code = card.split("```python\n")[1].split("```")[0]
+    (example,) = [part for part in re.split(r"\n(?=import|from)", code) if library in part.partition("\n")[0]]
+    monkeypatch.chdir("d")
+    found: dict[str, Any] = {}
+    exec(example, found)  # noqa: S102
+    assert [*found["decisions"]["request"]] == expected
+    if "games" in found:
+        first = rows("games", ".")[0]
+        assert found["games"]["counts"][0][2]["bluffs"] == first["counts"][2]["bluffs"]
+        assert found["games"]["buckets"][0][2] == first["buckets"][2]
+
+
 def test_every_column_is_explained(shell: Shell) -> None:
     """Somebody who reads only the card knows all columns."""
     assert shell("export", "r", "--dataset", "d", "--quiet").code == 0
@@ -115,7 +176,7 @@ def test_voluntary_and_forced_lies_are_in_games_and_decisions(shell: Shell) -> N
     games = {row["game"]: row for row in rows("games")}
     told = Counter[tuple[int, int, str]]()
     for row in games.values():
-        for seat, (lies, counts) in enumerate(zip(json.loads(row["lies"]), json.loads(row["counts"]), strict=True)):
+        for seat, (lies, counts) in enumerate(zip(row["lies"], row["counts"], strict=True)):
             assert lies["chosen"] + lies["forced"] == counts["bluffs"]
             told.update({(row["game"], seat, lie): count for lie, count in lies.items()})
     assert {"chosen", "forced"} == {lie for _, _, lie in +told}

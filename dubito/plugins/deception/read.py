@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from dubito.errors import UsageError
 from dubito.experiment.lies import LieCounts, TrackedGame, track_game
 from dubito.experiment.stored import Run, check_replayable
-from dubito.game import STATED, WINS
-from dubito.llm.answers import find_last_object
+from dubito.game import STATED
 from dubito.llm.prompts import Prompt
 from dubito.llm.protocols import parse_stored_request, read_recorded_reply
-from dubito.llm.request import parse_json
+from dubito.llm.questions import read_chance_to_win
 from dubito.plugins.deception.reference import Reference, ReferenceReplay, find_reference
 from dubito.plugins.deception.sheet import BeliefsByMove, Sheet, SheetCounter
 from dubito.show.story import winners
@@ -107,17 +106,6 @@ def _add_wins(run: Run, asked: Sequence[str], counter: SheetCounter, game: int) 
             if stated is not None:
                 turns.add((seat, turn))
                 counter.add_win(outcome.seats[seat], Belief(game // run.planned.games_per_deal, stated, seat in won))
-
-
-def read_chance_to_win(reply: str) -> float | None:
-    """Return the stated probability to win in a reply, or None if it is missing or not a probability."""
-    content = parse_json(reply) or parse_json(find_last_object(reply) or "")
-    if isinstance(content, list):
-        content = {one.get("name"): one.get("probability") for one in content if isinstance(one, dict)}
-    value = content.get(WINS) if isinstance(content, dict) else None
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return None
-    return float(value) if 0 <= value <= 1 else None
 
 
 def _read_stated(run: Run, games: range) -> dict[tuple[int, int, int], float]:

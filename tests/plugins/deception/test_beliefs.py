@@ -9,7 +9,8 @@ import dubito
 from dubito.game.find import find_game
 from dubito.games.dubito.facts import example_position
 from dubito.llm.prompts import Prompt, load_prompt
-from dubito.plugins.deception.read import read_chance_to_win, read_sheet
+from dubito.llm.questions import read_chance_to_win
+from dubito.plugins.deception.read import read_sheet
 from tests.cli.kit import REPO, Shell
 
 RUN = """
