@@ -76,9 +76,21 @@ def _check_player(player: ResolvedPlayer, game: Game, options: CallOptions) -> R
     model = replace(model, settings=identify_weights(model.name, model.settings))
     prompt, fallback = model.prompt.digest, model.fallback.digest
     check_model_calls(model.name, model.settings, game, options)
+    _refuse_writer(model.name, model.settings)
     _check_probabilities(model.name, model.settings, model.prompt, game)
     spec = replace(player.spec, settings=model.settings.model_dump(), prompt=prompt, fallback=fallback)
     return ResolvedPlayer(spec, player.bot, model)
+
+
+def _refuse_writer(name: str, settings: ModelSettings) -> None:
+    """Raise UsageError for a built-in model that only writes bots."""
+    if settings.base_url and is_house(settings.base_url):
+        from dubito.house.writers import WRITERS  # imported late, since most runs need no server
+
+        if settings.model in WRITERS:
+            raise UsageError(
+                f"{one_line(name)}: {settings.model} writes bots and does not play", hint="use it in `dubito forge`"
+            )
 
 
 def _check_probabilities(name: str, settings: ModelSettings, prompt: "Prompt", game: Game) -> None:

@@ -92,6 +92,11 @@ def test_unknown_model_is_reported(shell: Shell) -> None:
         2,
         f"dubito: Asker: the built-in server has no model 'house-sharpp'; it has {known}\n",
     )
+    ended = run_cli(shell, contender("Asker", "house-writer"))
+    assert (ended.code, ended.err) == (
+        2,
+        "dubito: Asker: house-writer writes bots and does not play; use it in `dubito forge`\n",
+    )
     with House() as house:
         address = house.openai_base_url
         said = sentence_after_no_game(run_cli(shell, contender("Asker", "house-sharpp") | {"base_url": address}))

@@ -24,7 +24,7 @@ from dubito.llm.protocols import build_request
 from dubito.llm.protocols.wire import Exchange
 from dubito.llm.request import Attempt, AttemptFailed, Place, Usage, canonical_json, compute_draw
 from dubito.model_settings import ModelSettings
-from dubito.plugins.forge.play import Bench, find_mistakes
+from dubito.plugins.forge.play import REFERENCE, Bench, find_mistakes
 from dubito.plugins.forge.reply import MAX_BYTES, WrittenBot, read_bot
 from dubito.plugins.forge.texts import GUIDE, ask_for_round, describe_game, tell_round
 from dubito.stats.ranking import contender_pairs, contender_ranking, ranking
@@ -35,11 +35,9 @@ from dubito.store.model_log import ModelLog
 from dubito.store.spend import Spend
 
 TRAINING_SEED: Final = 0
-REFERENCE: Final = "reference"
 _MISTAKES: Final = 6
 _SEED_DIGITS: Final = 12
 _MODEL: Final = "writer"  # the model's name in the recording
-_SERVER_FAILED: Final = ("unreachable",)
 _CUT: Final = "your reply was cut off at the limit of output tokens: write a shorter file"
 
 
@@ -172,7 +170,7 @@ class _Work:
         try:
             reply = asks.ask(Attempt(request, compute_draw(TRAINING_SEED, place, settings.sample), place))
         except AttemptFailed as error:
-            if error.cause in _SERVER_FAILED:
+            if error.cause == "unreachable":
                 raise RunStopped(f"round {number} of {order.model} got no reply: {error.detail}") from None
             return error.text or "", None, f"your reply could not be used: {error.detail}"
         return reply.text or "", reply.usage, _CUT if reply.finish == "length" else ""
@@ -214,11 +212,8 @@ class _Work:
         digest = sha256(canonical_json([*sources, self.order.held_out]).encode()).hexdigest()
         seed, folder = int(digest[:_SEED_DIGITS], 16), self.folder / f"held-out-{digest[:8]}"
         held_out = self.bench.play(folder, bots, seed, self.order.held_out)
-        key = self.bench.game.results.measures[0].key
-        rates = {row.contender.name: row.rates[key] for row in contender_ranking(
-            held_out.tally, held_out.contenders, held_out.game.results)}  # fmt: skip
         scores = [
-            Score(one, _own_rate(one.training, one.name), rates[one.name], _gain(one.training, one.name),
+            Score(one, _own_rate(one.training, one.name), _own_rate(held_out, one.name), _gain(one.training, one.name),
                   _gain(held_out, one.name))
             for one in playable if one.training is not None
         ]  # fmt: skip

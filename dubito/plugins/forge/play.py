@@ -23,6 +23,7 @@ from dubito.store.folder import to_yaml
 from dubito.workshop.bot_check import run_bot_check
 from dubito.workshop.recordings import position_recorder
 
+REFERENCE: Final = "reference"  # the reference's name in the games
 DRIVER: Final = Path(__file__).with_name("driver.py")
 _FEWEST_KEPT: Final = 2  # hand-written bots in a field
 
@@ -92,7 +93,7 @@ class Bench:
             "seed": seed,
             "games": deals * seats * (1 + len(contenders)),
             "bots": [name for name in self.opponents if name != self.reference] or [*self.opponents],
-            "contenders": [*contenders, {"bot": self.reference, "name": "reference"}],
+            "contenders": [*contenders, {"bot": self.reference, "name": REFERENCE}],
             "on_bot_error": "fallback",
         }
         run = check_models(resolve(parse_config(content, "the forge"), self.registry), self.calls)

@@ -15,7 +15,7 @@ from dubito.experiment.stored import open_recorded_run
 from dubito.game.find import find_bots, find_game
 from dubito.house.writers import WRITERS
 from dubito.plugins.forge.forge import Forged, Order, Round, Score, forge
-from dubito.plugins.forge.play import Bench, find_mistakes
+from dubito.plugins.forge.play import REFERENCE, Bench, find_mistakes
 from dubito.plugins.forge.reply import WrittenBot
 from dubito.sandbox.consent import Permits
 from dubito.stats.rates import Rate
@@ -206,7 +206,7 @@ def test_mistakes_are_wrong_by_the_hidden_cards(bench: Bench, tmp_path: Path) ->
         assert one.facts["question"].endswith("Do you doubt?")  # type: ignore[attr-defined]
         assert one.facts["sure_bluff"] is not True
     with open_recorded_run(folder) as run:
-        assert run.names[-1] == "reference"
+        assert run.names[-1] == REFERENCE
 
 
 def score_of(training: tuple[float, float], held_out: tuple[float, float]) -> Score:
