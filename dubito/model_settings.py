@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
 from dubito.files import CheckedModel
 from dubito.hooks import model_servers
@@ -36,6 +36,10 @@ class ModelSettings(CheckedModel):
     prompt: str = setting("Name of a prompt, or path to its folder.", "plain")
     # The game's default is its weakest bot, so that failing is never an advantage.
     fallback: str = setting("Hand-written bot that answers when the model does not.", "", usual="the game's")
+    adviser: str | dict[str, Any] | None = setting(
+        "Bot whose answer each question states as advice: a hand-written bot, or `{process: [WORD, ...]}`.",
+        metavar="NAME",
+    )
     reasks: int = setting("How many times to ask again after an unusable reply.", 1, ge=0, le=10)
     tries: int = setting("Minimum number of failures before a request is given up.", 5, ge=1, le=100)
     deadline: float = setting("Time limit per call, in seconds.", 300, gt=0, le=_DAY)
@@ -69,6 +73,12 @@ class ModelSettings(CheckedModel):
     )
     system: RulesRole = setting("Role of the message with the rules.", "system")
     parameters: dict[str, Any] = setting("Extra fields for each request, such as {reasoning: {effort: low}}.", {})
+
+    @model_serializer(mode="wrap")
+    def _leave_out_adviser(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Return the settings without an adviser that is not set, so that it changes no run without one."""
+        settings: dict[str, Any] = dump(self)
+        return {key: value for key, value in settings.items() if key != "adviser" or value is not None}
 
 
 @dataclass(frozen=True, slots=True)

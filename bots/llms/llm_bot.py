@@ -91,14 +91,19 @@ class LLMBot(AskedBot):
         self._decider, self._journal, self._texts = services.decider, services.journal, services.texts
         self._counts = services.counts
         self._fallback = fallback_for(services.decider.fallback, self._seating)
+        self._adviser = services.seat_adviser(self._seating)
         self._conversation: Any = None  # may already hold the answers to this turn's next questions
 
     def play(self, p: Any) -> Any:
         self._conversation = None
+        if self._adviser is not None:
+            self._adviser.begin_turn()
         return super().play(p)
 
     def observe(self, event: Any) -> None:
         self._fallback.observe(event)
+        if self._adviser is not None:
+            self._adviser.observe(event)
 
     def decide(self, node: str, p: Any) -> Any:
         """Ask the model at a node and return its answer, or the fallback's if the model cannot answer."""
@@ -118,14 +123,17 @@ class LLMBot(AskedBot):
         position = self.position(node)
         key = self._conversation.form.key_of(position) if self._game.has_walk and self._conversation else None
         if key is None:
-            self._conversation = self._begin(position, place, accept)
+            self._conversation = self._begin(position, p, place, accept)
             key = self._conversation.form.key_of(position)
         return self._decider.decide(self._conversation, place, turn, self._journal, ask_fallback, key)
 
-    def _begin(self, position: Position, place: Any, accept: Callable[[Any], None]) -> Any:
+    def _begin(self, position: Position, p: Any, place: Any, accept: Callable[[Any], None]) -> Any:
         """Begin a conversation about this question, or about all the questions of its turn."""
         prompt = self._decider.prompt
-        turn = [self.facts(each) for each in prompt.questions(position)]
+        questions = prompt.questions(position)
+        turn = [self.facts(each) for each in questions]
         rendered = self._decider.render(turn[0], self._texts, turn)
+        if self._adviser is not None:
+            rendered = rendered.with_advice(self._adviser.advise(questions, p))
         form = prompt.form_at(position, turn)
         return self._decider.begin(rendered, form, place, accept, self.rng.random, self._counts)

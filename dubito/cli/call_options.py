@@ -32,7 +32,7 @@ model_options = flags(config_options(*SHORT_FORM_SETTINGS), setting_options(_OF_
 ANSWER_SETTINGS: Final = [
     Setting(key, field)
     for key, field in ModelSettings.model_fields.items()
-    if key not in ("model", "prompt", "fallback", "wait", "parameters", "reasks", *SHORT_FORM_SETTINGS)
+    if key not in ("model", "prompt", "fallback", "adviser", "wait", "parameters", "reasks", *SHORT_FORM_SETTINGS)
 ]
 # The same as `model_options`, and flags for the budget and the cache.
 asking_options = flags(

@@ -168,8 +168,10 @@ class Experiment:
 
     @property
     def has_programs(self) -> bool:
-        """Whether programs or agents play, which could compute all cards from a known seed."""
-        return not {*self.kinds.values()}.isdisjoint(("program", "agent"))
+        """Whether programs or agents play or give advice, which could compute all cards from a known seed."""
+        advisers = [player.settings.get("adviser") for player in self.players]
+        advised = any(isinstance(one, Mapping) and "bot" not in one for one in advisers)
+        return advised or not {*self.kinds.values()}.isdisjoint(("program", "agent"))
 
     def with_secret_seed(self) -> "Experiment":
         seed = draw_secret_seed()

@@ -43,7 +43,7 @@ def model_words(settings: ModelSettings) -> list[str]:
     if not server or kind:  # the API of a server is always named
         usual = next(api for api, wire in protocols().items() if wire.bot == implied["bot"])
         implied = {"api": usual, **implied}
-    skipped = {"model", "prompt", "fallback", *(["base_url"] if provider == kind else [])}
+    skipped = {"model", "prompt", "fallback", "adviser", *(["base_url"] if provider == kind else [])}
     for key, value in settings.model_dump(exclude=skipped).items():
         described = ModelSettings.model_fields[key]
         if value not in (None, implied.get(key, described.default)):
@@ -158,10 +158,10 @@ def check_house(name: str, settings: ModelSettings, game: Game) -> None:
     """Raise UsageError if the built-in server does not support this model or these faults."""
     if not settings.base_url or not is_house(settings.base_url):
         return
-    from dubito.house.core import model_names  # imported late, since most runs need no server
+    from dubito.house.core import FOLLOWER, model_names  # imported late, since most runs need no server
     from dubito.house.writers import WRITERS
 
-    if settings.model not in (*model_names(game), *WRITERS):
+    if settings.model not in (*model_names(game), FOLLOWER, *WRITERS):
         known = ", ".join(sort_by_similarity(settings.model, model_names(game)))
         raise UsageError(
             f"{one_line(name)}: the built-in server has no model {one_line(settings.model, 80)!r}; it has {known}"

@@ -16,6 +16,7 @@ from dubito.experiment.resolved import ModelPart, ResolvedRun
 from dubito.experiment.servers import EmbeddedServers
 from dubito.game import Game
 from dubito.game.table import Table, step
+from dubito.llm.adviser import ADVICE_ATTEMPT, adviser_name
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decide import Conversation, Decider, DecisionLog, GameServices, Journal, UnusableAnswers
 from dubito.llm.limiter import Timing, format_duration
@@ -293,6 +294,7 @@ def build_decider(
         seed=run.experiment.seed,
         rules=run.rules,
         count_outcome=count_outcome,
+        adviser=model.adviser,
     )
 
 
@@ -333,7 +335,9 @@ def open_programs(
                 pool = ProgramPool(program, spec.settings["deadline"], confinement, mark, hidden)
                 running.callback(pool.close)
             player = build_program(spec, run, partial(record, PROGRAM_SERVER))
-            players[spec.name] = replace(player, pool=pool, records_faults=run.experiment.on_bot_error != "stop")
+            players[spec.name] = replace(
+                player, pool=pool, records_faults=spec in run.advisers or run.experiment.on_bot_error != "stop"
+            )
         if confinement is not None and (missing := describe_missing(confinement.enforced_limits())):
             note_not_enforced(hidden[0], missing)
             warn(f"programs run without some limits that Dubito can enforce elsewhere: {'; '.join(missing)}")
@@ -351,6 +355,7 @@ def build_program(spec: PlayerSpec, run: ResolvedRun, record: Callable[[Asks], A
         steady_facts=run.game.facts.steady_facts(),
         record=record,
         pool=None,
+        attempt=ADVICE_ATTEMPT if spec in run.advisers else 0,
     )
 
 
@@ -374,7 +379,7 @@ class Models:
 
     def _service(self, name: str, journal: Journal, seats: int) -> object:
         if name in self.deciders:
-            return GameServices(self.deciders[name], journal)
+            return GameServices(self.deciders[name], journal, adviser=self._service(adviser_name(name), journal, seats))
         return self.programs[name].open_game(seats) if name in self.programs else None
 
     def needs_slot(self, name: str) -> bool:

@@ -218,6 +218,8 @@ def parse_player(entry: PlayerEntry, registry: Registry, config: Config) -> Reso
     except (TypeError, ValueError):
         raise UsageError(f"{one_line(name)}'s settings must be numbers, strings, booleans or lists of these") from None
     _check_complete(bot, name, settings)
+    if bot.cls.is_model and settings.get("adviser") is not None:
+        settings["adviser"] = _complete_adviser(name, settings["adviser"], registry)
     if bot.cls.is_program:
         from dubito.seats.program import check_program  # imported late, since few runs have programs
 
@@ -225,6 +227,24 @@ def parse_player(entry: PlayerEntry, registry: Registry, config: Config) -> Reso
         settings = check_program(name, settings, bot.cls.defaults, folder, registry.working_directory)
         bot = registry.find(PROGRAM_BOT)
     return ResolvedPlayer.build(PlayerSpec(name, bot.name, settings, bot.digest), bot, registry)
+
+
+def _complete_adviser(name: str, adviser: object, registry: Registry) -> dict[str, Any]:
+    """Return a model's adviser with the digest of its file, or the complete settings of a program."""
+    where = f"{one_line(name)}: adviser"
+    if not isinstance(adviser, str | dict):
+        raise UsageError("must be the name of a bot, or {process: [WORD, ...]}", where=where)
+    bot = registry.find(adviser) if isinstance(adviser, str) else registry.find(PROGRAM_BOT)
+    if bot.cls.is_model or (isinstance(adviser, dict) and adviser.get("remote")):
+        raise UsageError("models and agents give no advice", where=where, hint="name a hand-written bot or a program")
+    if problem := bot.cls.rules_incompatibility(registry.game.rules()):
+        raise UsageError(f"{bot.name} {problem}", where=where)
+    if not bot.cls.is_program:
+        return {"bot": bot.name, "source": bot.digest}
+    from dubito.seats.program import check_program  # imported late, since few runs have programs
+
+    own, folder = (adviser, None) if isinstance(adviser, dict) else ({}, bot.file.parent)
+    return check_program(f"{name}'s adviser", own, bot.cls.defaults, folder, registry.working_directory)
 
 
 def _expand_short_form(entry: str, registry: Registry, server: Mapping[str, Any]) -> dict[str, Any]:

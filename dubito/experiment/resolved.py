@@ -10,13 +10,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from dubito.errors import UsageError, one_line
-from dubito.experiment.experiment import Experiment, PlayerSpec
+from dubito.experiment.experiment import PROGRAM_BOT, Experiment, PlayerSpec
 from dubito.game import Game
 from dubito.game.find import Bot, Registry
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from dubito.llm.adviser import AdviserBot
     from dubito.llm.prompts import Prompt
     from dubito.model_settings import ModelSettings
 
@@ -35,6 +36,18 @@ class ModelPart:
         from dubito.llm.prompts import load_prompt  # imported late, since many runs have no models
 
         return load_prompt(self.settings.prompt, self.registry.working_directory, self.registry.game)
+
+    @cached_property
+    def adviser(self) -> "AdviserBot | None":
+        """The bot that advises it, if it has one. Raises UsageError."""
+        if (given := self.settings.adviser) is None:
+            return None
+        from dubito.llm.adviser import AdviserBot, is_program_adviser  # imported late, since many runs have no models
+
+        if is_program_adviser(self.settings):
+            return AdviserBot(self.registry.find(PROGRAM_BOT).cls, "a program", "")
+        bot = self.registry.find(given if isinstance(given, str) else given["bot"])
+        return AdviserBot(bot.cls, bot.name, bot.summary)
 
     @cached_property
     def fallback(self) -> Bot:
@@ -123,8 +136,22 @@ class ResolvedRun:
 
     @cached_property
     def programs(self) -> Sequence[PlayerSpec]:
-        """The players that are programs or agents."""
-        return [player.spec for player in self.players if player.bot.cls.is_program]
+        """The players that are programs or agents, and the programs that advise models."""
+        own = [player.spec for player in self.players if player.bot.cls.is_program]
+        return [*own, *self.advisers]
+
+    @cached_property
+    def advisers(self) -> Sequence[PlayerSpec]:
+        """The programs that advise models."""
+        if not self.models:
+            return []
+        from dubito.llm.adviser import adviser_name, is_program_adviser  # imported late, as above
+
+        return [
+            PlayerSpec(adviser_name(spec.name), PROGRAM_BOT, model.settings.adviser)
+            for spec, model in self.models
+            if isinstance(model.settings.adviser, dict) and is_program_adviser(model.settings)
+        ]
 
     @property
     def has_records(self) -> bool:

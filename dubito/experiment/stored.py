@@ -285,6 +285,9 @@ class Run:
             fallback = spec.settings.get("fallback")
             if spec.fallback and self.registry.find(str(fallback)).digest != spec.fallback:
                 changes.append(f"the file of {fallback}, {one_line(spec.name)}'s fallback, has changed")
+            adviser = spec.settings.get("adviser") or {}
+            if "bot" in adviser and self.registry.find(adviser["bot"]).digest != adviser["source"]:
+                changes.append(f"the file of {adviser['bot']}, {one_line(spec.name)}'s adviser, has changed")
         return changes
 
     @cached_property

@@ -486,6 +486,10 @@ class BaseGame(Generic[R, S, E, Out]):
         """Return an answer at a node that leads to this move or an equivalent one."""
         return output
 
+    def answer_in_turn(self, node: str, output: Out, view: Any, cards: Any) -> object:
+        """Return the answer at a node that leads to this move, or None if the move does not answer it."""
+        return self.answer_of(node, output)
+
     def legal(self, view: Any) -> Sequence[Out] | None:
         """Return the legal moves at a view, or None if there are too many to list."""
         return cast(Sequence[Out] | None, read_legal(view))

@@ -56,6 +56,10 @@ class SeatStreams:
     def for_fallback(self) -> "SeatStreams":
         return SeatStreams(self._seeds, self.fallback, self.fallback)
 
+    def for_adviser(self) -> "SeatStreams":
+        """Return streams for a bot that advises this seat. Its draws change nothing else."""
+        return SeatStreams(shake_256(self._seeds + b"adviser").digest(_SEAT_STREAMS * _SEED_BYTES))
+
 
 class DealStreams:
     def __init__(self, seed: int | str, deal: int) -> None:

@@ -193,6 +193,8 @@ def _request_id(request: HouseRequest) -> str:
 
 
 RANDOM: Final = "house-random"
+FOLLOWER: Final = "house-follower"  # follows its adviser
+_ADVICE: Final = re.compile(r"would answer (.+?)\.(?: Its reason: .*)?$", re.MULTILINE)
 _MESSAGES: Final = ("Well.", "I see.", "Who knows?", "Trust me.", "Not me.", "Maybe.")
 _Schema = Mapping[str, Any]
 _NODE_LINE: Final = "node: "
@@ -201,7 +203,7 @@ _NODE: Final = re.compile(rf"^{_NODE_LINE}(.*)$", re.MULTILINE)
 
 def house_policy(games: Sequence[Game]) -> Policy:
     """Return the built-in models for these games, starting with those for Dubito."""
-    policies: dict[str, HousePolicy | None] = {RANDOM: None}
+    policies: dict[str, HousePolicy | None] = {RANDOM: None, FOLLOWER: _follow_advice}
     for game in sorted(games, key=lambda game: game.name != DUBITO):
         policies |= _policies(game)
 
@@ -211,6 +213,14 @@ def house_policy(games: Sequence[Game]) -> Policy:
         return form_opinion(policies[model], text, chance, schema)
 
     return Policy((*policies, *WRITERS), answer)
+
+
+def _follow_advice(text: str, chance: Random) -> dict[str, Any]:
+    """Answer as advised. Raises LookupError without advice."""
+    if (advice := _ADVICE.findall(text)) and (node := _parse_nodes(text)[0]):
+        single = re.search(rf"\b{re.escape(node)}: (true|false)\b", advice[-1])
+        return {"answer": json.loads(single[1] if single else advice[-1]), REASON: "My adviser says so."}
+    raise LookupError
 
 
 def model_names(game: Game) -> tuple[str, ...]:

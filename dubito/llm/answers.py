@@ -218,6 +218,17 @@ def _read_other_fields(text: str, form: Form, bad: Collection[str], unread: Atte
     return ReadAnswers(given, {key: unread for key in form.keys if key not in given})
 
 
+def split_reason(reply: Reply) -> tuple[Reply, str]:
+    """Return a program's reply without the reason that it may add to its answer, and the reason."""
+    content: object = None
+    with suppress(ValueError, RecursionError):
+        content = _DECODER.decode(reply.text or "")
+    if not isinstance(content, dict) or not isinstance(content.get("reason"), str):
+        return reply, ""
+    reason = content.pop("reason")
+    return replace(reply, text=json.dumps(content)), reason
+
+
 def find_last_object(text: str) -> str | None:
     """Return the last complete JSON object after a model's thoughts, or None if there is none.
 

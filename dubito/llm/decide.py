@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
 from dubito.game import EXTRACTED_OUTCOMES, FALLBACK_OUTCOME, STATED, Bool, Node, Player, Seating, Text
+from dubito.llm.adviser import Adviser, AdviserBot
 from dubito.llm.answers import NO_JSON, Form, ModelAnswer, ReadAnswers, extract_answer, find_helpful_part
 from dubito.llm.context import PromptCounts
 from dubito.llm.logprobs import read_yes_probability
@@ -167,6 +168,7 @@ class Decider:
     rules: Any  # rules of the game, as its notebook expects them
     count_outcome: Callable[[str], None]
     unusable: UnusableAnswers = field(default_factory=UnusableAnswers)
+    adviser: AdviserBot | None = None
 
     def render(
         self, facts: Mapping[str, Any], before: "SeatTexts | None" = None, turn: Sequence[Mapping[str, Any]] = ()
@@ -438,3 +440,8 @@ class GameServices:
     journal: Journal
     texts: "SeatTexts" = field(default_factory=_new_texts)
     counts: PromptCounts = field(default_factory=PromptCounts)
+    adviser: object = None  # what an adviser needs that is a program
+
+    def seat_adviser(self, seating: Seating) -> Adviser | None:
+        bot = self.decider.adviser
+        return None if bot is None else Adviser(bot, self.decider.prompt.game, seating, self.adviser)

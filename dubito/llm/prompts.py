@@ -17,7 +17,7 @@ template sees nothing that changes during a game. Every later request therefore 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
@@ -72,6 +72,9 @@ class RenderedPrompt:
     system: str
     user: str
     history: tuple[str, ...] = ()
+
+    def with_advice(self, advice: str) -> "RenderedPrompt":
+        return replace(self, user=f"{self.user.rstrip()}\n\n{advice}")
 
     def __str__(self) -> str:
         history = f"--- history ---\n{''.join(self.history)}\n" if self.history else ""

@@ -24,6 +24,7 @@ from pydantic import BaseModel, ValidationError
 from dubito.errors import IllegalOutput, UsageError, one_line
 from dubito.files import CheckedModel
 from dubito.game import Ending, Game, Results
+from dubito.llm.decide import GameServices
 from dubito.llm.protocols import read_reply
 from dubito.llm.request import Asks, Attempt, Place, RawReply, Reply, Request, compute_draw
 from dubito.llm.settings import describe_invalid_setting
@@ -442,6 +443,7 @@ class ProgramPlayer:
     record: Callable[[Asks], Asks]  # adds the recording of a run, or replaces the program with it
     pool: Players | None  # None in a replay
     records_faults: bool = False
+    attempt: int = 0  # the number under which its answers are recorded
 
     def open_game(self, seats: int) -> "ProgramGame":
         session = None if self.pool is None else ProgramSession(self.pool, self.records_faults)
@@ -535,4 +537,5 @@ def close_programs(services: Sequence[object]) -> None:
 
 
 def _sessions(services: Sequence[object]) -> list[ProgramSession]:
-    return [each.session for each in services if isinstance(each, ProgramGame) and each.session is not None]
+    programs = [each.adviser if isinstance(each, GameServices) else each for each in services]
+    return [each.session for each in programs if isinstance(each, ProgramGame) and each.session is not None]

@@ -20,6 +20,7 @@ from dubito.game.find import Registry, find_bots, find_games
 from dubito.game.seeds import Seed
 from dubito.game.speech import quoted
 from dubito.game.table import Entrant
+from dubito.llm.adviser import adviser_name
 from dubito.llm.answers import extract_reasoning
 from dubito.llm.decide import Decider, DecisionLog, GameServices, Journal
 from dubito.llm.request import Asks, Attempt, Reply, Suspended
@@ -238,7 +239,9 @@ class Opponents:
             if own is not None:
                 own = replace(own, seed=seed, rules=rules)
                 own = own if on_text is None else with_listener(own, on_decision, on_text)
-            services.append(own and GameServices(own, journal))
+            adviser = self._models.programs.get(adviser_name(name))
+            told = adviser and replace(adviser, seed=seed, rules=rules).open_game(len(names) + persons)
+            services.append(own and GameServices(own, journal, adviser=told))
         return entrants, services
 
     def kinds(self, names: Sequence[str]) -> list[PlayerKind]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dubito.game import STATED, Bool, Game, HousePolicy, Lie, LieMark, Node, Player, house_contenders
 from dubito.games.dubito.bot import NODES, FiveNodes, PlayerAI, five_questions, missing_nodes
-from dubito.games.dubito.cards import TurnOutput
+from dubito.games.dubito.cards import JOKER, MAX_PLAY, TurnOutput
 from dubito.games.dubito.engine import (
     MAX_PLAYERS,
     MIN_PLAYERS,
@@ -75,6 +75,17 @@ class DubitoGame(Game["DubitoRules", State, Event, TurnOutput]):
 
     def walk(self, bot: Any, view: Any) -> Generator[str, Any, TurnOutput]:
         return five_questions(bot, view)
+
+    def answer_in_turn(self, node: str, output: TurnOutput, view: Any, cards: Any) -> bool | None:
+        if node == "C":
+            return output.doubt
+        if output.doubt:
+            return None
+        played, number = output.cards or (), output.number or view.current_number
+        bluffs = any(card not in (number, JOKER) for card in played)
+        if node in "AD":
+            return bluffs
+        return len(played) >= (MAX_PLAY if bluffs else min(MAX_PLAY, cards.count_all()[number]))
 
     def truth(self, state: State) -> bool | None:
         return last_play_is_dishonest(state.board, state.n_cards_played, state.number) if state.can_doubt else None

@@ -9,6 +9,7 @@ import sys
 import traceback
 from typing import Any, TextIO
 
+MAX_REASON = 300  # characters; a line of the protocol is short
 NAME = "bot.py"  # the bot's file in its own error messages
 
 
@@ -33,7 +34,9 @@ class Driver:
             self._bot.observe(message["event"], message["data"])
         elif kind == "decide":
             facts = {**self._facts, **message["facts"]}
-            self._answer({"answer": self._bot.decide(message["node"], facts, message["legal"])})
+            answer = {"answer": self._bot.decide(message["node"], facts, message["legal"])}
+            reason = getattr(self._bot, "reason", "")
+            self._answer({**answer, "reason": str(reason)[:MAX_REASON]} if reason else answer)
 
     def _answer(self, content: dict[str, Any]) -> None:
         self._answers.write(json.dumps(content) + "\n")

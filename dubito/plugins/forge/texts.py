@@ -39,7 +39,8 @@ class Bot:
 
     def decide(self, node: str, facts: dict, legal: list | None) -> object:
         # Answer the question `node`. `facts` is what you know, and `legal` lists the legal answers unless there are too
-        # many. True and False are the answers to a yes-or-no question.
+        # many. True and False are the answers to a yes-or-no question. You may set self.reason to a short sentence
+        # that explains the answer to a player whom the bot advises.
         ...
 """
 
