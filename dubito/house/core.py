@@ -22,7 +22,7 @@ from dubito.house.events import EVENTS, stream_reply
 from dubito.house.faults import CONTENT_FAULTS, DECISION_FAULTS, PAGE, ContentFault, Delivery, Faults
 from dubito.house.request import TRY_HEADER, HouseRequest, JsonBody, Opinion, Refusal, answer_text, canonical_bytes
 from dubito.house.wires import ReadPrompt, Wire
-from dubito.house.writers import WRITERS
+from dubito.house.writers import WRITERS, asks_for_bot
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ def _request_id(request: HouseRequest) -> str:
 
 
 RANDOM: Final = "house-random"
-FOLLOWER: Final = "house-follower"  # follows its adviser
+FOLLOWER: Final = "house-follower"  # follows its adviser, and writes bots like `house-writer`
 _ADVICE: Final = re.compile(r"would answer (.+?)\.(?: Its reason: .*)?$", re.MULTILINE)
 _MESSAGES: Final = ("Well.", "I see.", "Who knows?", "Trust me.", "Not me.", "Maybe.")
 _Schema = Mapping[str, Any]
@@ -208,7 +208,8 @@ def house_policy(games: Sequence[Game]) -> Policy:
         policies |= _policies(game)
 
     def answer(model: str, text: str, chance: Random, schema: _Schema | None) -> Opinion:
-        if (write := WRITERS.get(model)) is not None:
+        writer = "house-writer" if model == FOLLOWER and asks_for_bot(text) else model
+        if (write := WRITERS.get(writer)) is not None:
             return Opinion(None, understood=True, text=write(text))
         return form_opinion(policies[model], text, chance, schema)
 

@@ -80,6 +80,10 @@ def _rising(text: str) -> str:
     return _fence(_build_bot(_RISING[min(int(written[-1]) if written else 1, len(_RISING)) - 1]))
 
 
+def asks_for_bot(text: str) -> bool:
+    return _ROUND.search(text) is not None
+
+
 WRITERS: Final[Mapping[str, Callable[[str], str]]] = {
     "house-writer": _rising,
     "house-writer-syntax": lambda _: _fence(_build_bot(_FAIR).replace("def decide(", "def decide((")),

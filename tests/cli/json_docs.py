@@ -8,6 +8,7 @@ from typing import Any, Final, get_args
 
 from dubito.game import PlayerKind
 from dubito.plugins.deception.documents import DeceptionObject
+from dubito.plugins.forge.documents import ForgeObject
 from dubito.plugins.leaderboard.documents import RatingObject
 from dubito.plugins.openspiel.policy.contenders import CorrectedResult
 from dubito.plugins.openspiel.policy.documents import PolicyObject
@@ -31,7 +32,7 @@ dubito status runs --json | jq -r '.runs[] | select(.state == "stopped") | .fold
 python -m dubito.report.documents > output.schema.json    # all of this as a JSON Schema
 ```
 """
-_OF_PLUGINS: Final[list[type[Document]]] = [RatingObject, DeceptionObject, PolicyObject, ForkObject]
+_OF_PLUGINS: Final[list[type[Document]]] = [RatingObject, DeceptionObject, PolicyObject, ForkObject, ForgeObject]
 _COMMANDS: Final = (
     "run",
     "merge",
@@ -48,6 +49,7 @@ _COMMANDS: Final = (
     "deception",
     "policy",
     "fork",
+    "forge",
 )
 
 

@@ -13,16 +13,18 @@ from dubito.cli.call_options import (
     settings_of_model,
     suggest_resume,
 )
-from dubito.cli.options import allow_unsandboxed_option, game_option, given_permits
-from dubito.cli.output import note, say, table
+from dubito.cli.options import allow_unsandboxed_option, game_option, given_permits, json_option
+from dubito.cli.output import note, print_document, say, table
 from dubito.errors import UsageError, one_line
 from dubito.experiment.model_players import check_model_calls
 from dubito.game import Game, Measure
 from dubito.game.find import DUBITO, find_bots
 from dubito.llm.protocols import find_protocol
+from dubito.plugins.forge.compare import Comparison, compare
+from dubito.plugins.forge.documents import build_document
 from dubito.plugins.forge.forge import Forged, Order
 from dubito.plugins.forge.forge import forge as run_forge
-from dubito.plugins.forge.play import Bench
+from dubito.plugins.forge.play import REFERENCE, Bench
 from dubito.plugins.forge.texts import DEADLINE
 from dubito.report.tables import cell_text, column_kind, difference_kind
 from dubito.store.spend import dollars
@@ -35,8 +37,11 @@ from dubito.store.spend import dollars
               help="Deals that each file plays, and the model learns from.")  # fmt: skip
 @click.option("--held-out", type=click.IntRange(2), default=200, show_default=True, metavar="DEALS",
               help="Other deals, on which the best round is chosen.")  # fmt: skip
+@click.option("--compare", "compared", type=click.IntRange(2), metavar="DEALS",
+              help="Then play these deals with the model itself, its bots, and its bots as its advisers.")  # fmt: skip
 @click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="[default: runs/forge-DIGEST]")
 @click.option("--workers", type=click.IntRange(1), help="Number of games at the same time. [default: one per core]")
+@json_option
 @asking_options
 @allow_unsandboxed_option
 @game_option
@@ -45,8 +50,10 @@ def forge(
     rounds: int,
     training: int,
     held_out: int,
+    compared: int | None,
     output: Path | None,
     workers: int | None,
+    as_json: bool,
     quiet: bool,
     game: Game,
     **flags: Any,
@@ -69,7 +76,14 @@ def forge(
     folder = output or order.folder(game.name)
     with suggest_resume(folder, flags=True):
         forged = run_forge(order, bench, folder, model_progress(quiet), note)
-    _print_forged(forged, bench, order)
+        comparison = None if compared is None else compare(order, bench, forged, compared)
+    if as_json:
+        measure = game.results.measures[0].name
+        print_document(build_document(order, forged, comparison, game.name, bench.reference, measure))
+    else:
+        _print_forged(forged, bench, order)
+        if comparison is not None:
+            _print_comparison(comparison, bench)
     return 0 if forged.scores else 1
 
 
@@ -83,7 +97,7 @@ def _print_forged(forged: Forged, bench: Bench, order: Order) -> None:
     table(one_line(title), headers, _list_rounds(forged, measure))
     for score in filter(lambda one: one.is_overfitted, forged.scores):
         excess = cell_text(score.excess, difference)
-        say(f"overfitted: round {score.round.number} gains {excess} more on the training deals than on held-out deals")
+        say(f"overfitted: round {score.round.number} gains {excess} more in training than on held-out deals")
     spent = forged.spent
     say(f"calls: {spent.calls:,}, tokens: {spent.tokens:,}, cost {dollars(spent.usd)}")
     if not forged.scores:
@@ -108,3 +122,31 @@ def _list_rounds(forged: Forged, measure: Measure) -> list[list[str]]:
         more = f" (and {len(one.problems) - 1} more)" if len(one.problems) > 1 else ""
         rows.append([f"{one.number}", *figures, f"{one_line(one.problems[0], 120)}{more}" if one.problems else ""])
     return rows
+
+
+def _print_comparison(comparison: Comparison, bench: Bench) -> None:
+    measure = bench.game.results.measures[0]
+    column, difference = column_kind(measure), difference_kind(measure)
+    rows = [
+        [
+            row.name if row.name != REFERENCE else bench.reference,
+            cell_text(row.rate, column),
+            "-" if row.gain is None else cell_text(row.gain, difference),
+            "-" if row.calls is None else f"{row.calls:,}",
+            "-" if row.tokens is None else f"{row.tokens:,}",
+            "-" if row.usd is None else dollars(row.usd),
+            "-" if row.seconds is None else f"{row.seconds:.2f}",
+        ]
+        for row in comparison.rows
+    ]
+    gain = f"gain over {bench.reference}"
+    headers = ["player", measure.column_title, gain, "calls", "tokens", "cost", "seconds a decision"]
+    table(f"All players on the same {comparison.deals} deals, 95 % confidence intervals", headers, rows)
+    if comparison.growth:
+        games = [*comparison.growth[0].gains]
+        cells = [
+            [f"{one.round.number}", *(cell_text(rate, difference) for rate in one.gains.values())]
+            for one in comparison.growth
+        ]
+        table(f"{gain[0].upper()}{gain[1:]} of each round, by games", ["round", *games], cells)
+    say(f"run: {comparison.run}")

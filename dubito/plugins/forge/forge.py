@@ -207,19 +207,25 @@ class _Work:
         if not playable:
             return Forged(self.folder, self.rounds, [], spent, None)
         bots = {one.name: one.settings for one in playable}
-        # The seed is a digest of the files, so no file can know these deals.
-        sources = [one.written.source for one in playable]
-        digest = sha256(canonical_json([*sources, self.order.held_out]).encode()).hexdigest()
-        seed, folder = int(digest[:_SEED_DIGITS], 16), self.folder / f"held-out-{digest[:8]}"
-        held_out = self.bench.play(folder, bots, seed, self.order.held_out)
+        digest = digest_files(playable, self.order.held_out)
+        held_out = self.bench.play(self.folder / f"held-out-{digest[:8]}", bots, seed_of(digest), self.order.held_out)
         scores = [
-            Score(one, _own_rate(one.training, one.name), _own_rate(held_out, one.name), _gain(one.training, one.name),
-                  _gain(held_out, one.name))
+            Score(one, own_rate(one.training, one.name), own_rate(held_out, one.name), gain(one.training, one.name),
+                  gain(held_out, one.name))
             for one in playable if one.training is not None
         ]  # fmt: skip
         scores.sort(key=lambda score: (-(score.held_out.value or 0.0), score.round.number))
         lead = _difference(held_out, scores[0].round.name, scores[1].round.name) if len(scores) > 1 else None
         return Forged(self.folder, self.rounds, scores, spent, lead)
+
+
+def digest_files(rounds: Sequence[Round], *more: object) -> str:
+    """Return a digest of all files. Deals whose seed is made from it are known to no file."""
+    return sha256(canonical_json([*(one.written.source for one in rounds), *more]).encode()).hexdigest()
+
+
+def seed_of(digest: str) -> int:
+    return int(digest[:_SEED_DIGITS], 16)
 
 
 def ranking_rows(result: RunResult) -> list[Any]:
@@ -228,12 +234,12 @@ def ranking_rows(result: RunResult) -> list[Any]:
     return [row for row in rows if row.name != REFERENCE]
 
 
-def _own_rate(result: RunResult, name: str) -> Rate:
+def own_rate(result: RunResult, name: str) -> Rate:
     rows = contender_ranking(result.tally, result.contenders, result.game.results)
     return next(row.rates[result.game.results.measures[0].key] for row in rows if row.contender.name == name)
 
 
-def _gain(result: RunResult, name: str) -> Rate:
+def gain(result: RunResult, name: str) -> Rate:
     return _difference(result, name, REFERENCE)
 
 

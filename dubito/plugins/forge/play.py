@@ -1,6 +1,6 @@
 """Check and play bots that a model wrote. Each runs as a program in the sandbox."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -81,20 +81,36 @@ class Bench:
         found = run_bot_check(spec, self.registry, self.calls.permits, lambda games: None)
         return [f"{problem} ({where})" for problem, where in found.findings.items()], not found.is_late
 
-    def play(self, folder: Path, bots: Mapping[str, Mapping[str, Any]], seed: int, deals: int) -> RunResult:
-        """Play the same deals with each of these bots and the reference. Returns a finished run if there is one.
+    @property
+    def unusual(self) -> list[str]:
+        """The hand-written bots that play only when they are named, such as the strongest."""
+        manual = [bot for bot in self.registry.playable() if bot.kind == "manual" and not bot.usual]
+        fits = [
+            bot for bot in manual if not bot.cls.is_program and not bot.cls.rules_incompatibility(self.game.rules())
+        ]
+        return [bot.name for bot in fits]
 
+    def play(self, folder: Path, bots: Mapping[str, Mapping[str, Any]], seed: int, deals: int) -> RunResult:
+        """Play the same deals with each of these bots and the reference."""
+        return self.run(folder, [describe_program(name, settings) for name, settings in bots.items()], seed, deals, {})
+
+    def run(
+        self, folder: Path, players: Sequence[Mapping[str, Any]], seed: int, deals: int, more: Mapping[str, Any]
+    ) -> RunResult:
+        """Play the same deals with each of these players and the reference. Returns a finished run if there is one.
+
+        `more` replaces settings of the run.
         Raises RunStopped if the games did not finish.
         """
         seats = 2 if self.game.is_duel else 1
-        contenders = [{"name": name, "bot": PROGRAM_BOT, **settings} for name, settings in bots.items()]
         content = {
             "game": self.game.name,
             "seed": seed,
-            "games": deals * seats * (1 + len(contenders)),
+            "games": deals * seats * (1 + len(players)),
             "bots": [name for name in self.opponents if name != self.reference] or [*self.opponents],
-            "contenders": [*contenders, {"bot": self.reference, "name": REFERENCE}],
+            "contenders": [*players, {"bot": self.reference, "name": REFERENCE}],
             "on_bot_error": "fallback",
+            **more,
         }
         run = check_models(resolve(parse_config(content, "the forge"), self.registry), self.calls)
         if finished := find_finished_run(run, folder):
@@ -103,6 +119,10 @@ class Bench:
         if result.failure is not None or result.interrupted:
             raise result.failure or RunStopped("stopped")
         return result
+
+
+def describe_program(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {"name": name, "bot": PROGRAM_BOT, **settings}
 
 
 def find_mistakes(folder: Path, name: str, count: int) -> list[Mistake]:

@@ -1,5 +1,6 @@
 """`dubito forge` with the built-in models that write bots, each of which makes one mistake."""
 
+import json
 import re
 import sys
 from dataclasses import dataclass, field, replace
@@ -51,6 +52,37 @@ def test_a_forge_is_replayed_offline_from_the_cache(shell: Shell) -> None:
     assert calls.findall(said)[0].startswith("calls: 2, ")
     assert calls.findall(again) == ["calls: 0, tokens: 0, cost $0.0000"]
     assert calls.sub("", again) == calls.sub("", said)
+
+
+def test_a_model_is_compared_as_player_programmer_and_advised_player(shell: Shell) -> None:
+    words = ("--rounds", "2", "--compare", "2", "--output", "out", "--json")
+    first, again = (shell("forge", "house:house-follower", *SMALL, *words) for _ in range(2))
+    assert first.code == 0, first.err
+    result = json.loads(first.out)
+    names = {row["name"] for row in result["compared"]}
+    model = "house:house-follower"
+    advised = {f"{model}, advised by {name}" for name in (f"its round-{result['chosen']}", "Sherlock")}
+    assert names >= {
+        f"{model}, plain",
+        f"{model}, plan",
+        *advised,
+        "round-1",
+        "round-2",
+        "Sherlock",
+        "ClaudeBot",
+        REFERENCE,
+    }
+    for row in result["compared"]:
+        is_model = row["name"].startswith("house:")
+        assert (row["gain"] is None) == (row["name"] == REFERENCE)
+        assert [row[key] is not None for key in ("calls", "tokens", "usd", "seconds")] == [is_model] * 4
+        assert row["calls"] != 0
+    by_name = {row["name"]: row["rate"] for row in result["compared"]}
+    chosen = f"round-{result['chosen']}"
+    assert by_name[f"{model}, advised by its {chosen}"] == by_name[chosen], "this model does what its adviser says"
+    gains = [set(one["gains"]) for one in result["rounds"]]
+    assert gains[0] == gains[1] > {"training", "on held-out deals", "with 8 players"}
+    assert json.loads(again.out) == result, "nothing was bought or played again"
 
 
 def test_other_games_are_described_and_played(shell: Shell) -> None:

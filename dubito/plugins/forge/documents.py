@@ -1,0 +1,104 @@
+"""The object that `dubito forge --json` prints."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from dubito.plugins.forge.compare import Comparison
+from dubito.plugins.forge.forge import Forged, Order
+from dubito.report.documents import Document, DocumentPart, Interval
+from dubito.store.spend import PICO
+
+
+class RoundResult(DocumentPart):
+    """A round of a forge."""
+
+    round: int
+    file: str = Field(description="path of the file; empty if the reply contained none that could be used")
+    problems: list[str] = Field(description="what the model was told is wrong with it")
+    training: Interval | None = Field(description="its result in the training deals; null if it was not played")
+    held_out: Interval | None = Field(description="its result in the held-out deals")
+    training_gain: Interval | None = Field(description="its gain over the reference in the training deals")
+    held_out_gain: Interval | None = Field(description="its gain over the reference in the held-out deals")
+    overfitted: bool = Field(description="whether it gains significantly more in training than on held-out deals")
+    gains: dict[str, Interval] = Field(description="with --compare: its gains over the reference, by games")
+
+
+class ContestantResult(DocumentPart):
+    """A player in the forge's table."""
+
+    name: str
+    rate: Interval
+    gain: Interval | None = Field(description="over the reference; null for the reference")
+    calls: int | None = Field(description="null for bots")
+    tokens: int | None = Field(description="null for bots")
+    usd: float | None = Field(description="null for bots, and if the price is unknown")
+    seconds: float | None = Field(description="waiting for replies, a decision")
+
+
+class ForgeObject(Document):
+    """The rounds of a forge, and its table."""
+
+    format: Literal["dubito forge 1"] = "dubito forge 1"
+    folder: str
+    game: str
+    model: str
+    reference: str = Field(description="the bot that the gains refer to")
+    measure: str
+    calls: int
+    tokens: int
+    usd: float
+    rounds: list[RoundResult]
+    chosen: int | None = Field(description="the round that is best on the held-out deals; null if none can play")
+    lead: Interval | None = Field(description="of the chosen round over the second")
+    compared: list[ContestantResult] = Field(description="with --compare: all players on the same deals, best first")
+    run: str | None = Field(description="with --compare: the run of the table")
+
+
+def build_document(
+    order: Order, forged: Forged, comparison: Comparison | None, game: str, reference: str, measure: str
+) -> ForgeObject:
+    scores = {score.round.number: score for score in forged.scores}
+    growth = {} if comparison is None else {one.round.number: one for one in comparison.growth}
+    rounds = []
+    for one in forged.rounds:
+        score, grown = scores.get(one.number), growth.get(one.number)
+        rates = {key: getattr(score, key, None) for key in ("training", "held_out", "training_gain", "held_out_gain")}
+        rounds.append(
+            RoundResult.model_validate({
+                "round": one.number,
+                "file": str(forged.folder / one.name / "bot.py") if one.written.source else "",
+                "problems": one.problems,
+                **rates,
+                "overfitted": bool(score and score.is_overfitted),
+                "gains": grown.gains if grown else {},
+            })
+        )  # fmt: skip
+    spent = forged.spent
+    rows = [] if comparison is None else comparison.rows
+    return ForgeObject(
+        folder=str(forged.folder),
+        game=game,
+        model=order.model,
+        reference=reference,
+        measure=measure,
+        calls=spent.calls,
+        tokens=spent.tokens,
+        usd=spent.usd / PICO,
+        rounds=rounds,
+        chosen=forged.scores[0].round.number if forged.scores else None,
+        lead=None if forged.lead is None else Interval.model_validate(forged.lead),
+        compared=[
+            ContestantResult(
+                name=row.name,
+                rate=Interval.model_validate(row.rate),
+                gain=None if row.gain is None else Interval.model_validate(row.gain),
+                calls=row.calls,
+                tokens=row.tokens,
+                usd=None if row.usd is None else row.usd / PICO,
+                seconds=row.seconds,
+            )
+            for row in rows
+        ],
+        run=None if comparison is None else str(comparison.run),
+    )
