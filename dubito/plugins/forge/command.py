@@ -14,19 +14,20 @@ from dubito.cli.call_options import (
     suggest_resume,
 )
 from dubito.cli.options import allow_unsandboxed_option, game_option, given_permits, json_option
-from dubito.cli.output import note, print_document, say, table
+from dubito.cli.output import note, print_document, say, show
 from dubito.errors import UsageError, one_line
 from dubito.experiment.model_players import check_model_calls
-from dubito.game import Game, Measure
+from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots
 from dubito.llm.protocols import find_protocol
-from dubito.plugins.forge.compare import Comparison, compare
+from dubito.plugins.forge.compare import compare
 from dubito.plugins.forge.documents import build_document
 from dubito.plugins.forge.forge import Forged, Order
 from dubito.plugins.forge.forge import forge as run_forge
-from dubito.plugins.forge.play import REFERENCE, Bench
+from dubito.plugins.forge.pages import contestants_table, growth_table, rounds_table, write_forge_pages
+from dubito.plugins.forge.play import Bench
 from dubito.plugins.forge.texts import DEADLINE
-from dubito.report.tables import cell_text, column_kind, difference_kind
+from dubito.report.tables import cell_text, difference_kind
 from dubito.store.spend import dollars
 
 
@@ -83,18 +84,17 @@ def forge(
     else:
         _print_forged(forged, bench, order)
         if comparison is not None:
-            _print_comparison(comparison, bench)
+            show(contestants_table(comparison, bench), growth_table(comparison, bench))
+            say(f"run: {comparison.run}")
+    index = write_forge_pages(forged, comparison, bench, order)
+    if not as_json:
+        say(f"pages: {index}")
     return 0 if forged.scores else 1
 
 
 def _print_forged(forged: Forged, bench: Bench, order: Order) -> None:
-    measure = bench.game.results.measures[0]
-    difference = difference_kind(measure)
-    title = f"Bots for {bench.game.name} by {order.model}: {order.training} training deals, "
-    title += f"{order.held_out} held-out deals, 95 % confidence intervals"
-    gain = f"gain over {bench.reference}"
-    headers = ["round", f"{measure.column_title} in training", "on held-out deals", gain, "note"]
-    table(one_line(title), headers, _list_rounds(forged, measure))
+    difference = difference_kind(bench.game.results.measures[0])
+    show(rounds_table(forged, bench, order))
     for score in filter(lambda one: one.is_overfitted, forged.scores):
         excess = cell_text(score.excess, difference)
         say(f"overfitted: round {score.round.number} gains {excess} more in training than on held-out deals")
@@ -108,45 +108,3 @@ def _print_forged(forged: Forged, bench: Bench, order: Order) -> None:
     say(f"chosen: round {best.number}, the best on {order.held_out} held-out deals that no round saw{lead}")
     place = "/".join(["bots/manual", *([] if bench.game.name == DUBITO else [bench.game.folder]), "NAME"])
     say(f"its file: {forged.folder / best.name / 'bot.py'}; copy its folder to {place} to play with it as NAME")
-
-
-def _list_rounds(forged: Forged, measure: Measure) -> list[list[str]]:
-    column, difference = column_kind(measure), difference_kind(measure)
-    scores = {score.round.number: score for score in forged.scores}
-    rows = []
-    for one in forged.rounds:
-        figures = ["-"] * 3
-        if (score := scores.get(one.number)) is not None:
-            rates = ((score.training, column), (score.held_out, column), (score.held_out_gain, difference))
-            figures = [cell_text(rate, kind) for rate, kind in rates]
-        more = f" (and {len(one.problems) - 1} more)" if len(one.problems) > 1 else ""
-        rows.append([f"{one.number}", *figures, f"{one_line(one.problems[0], 120)}{more}" if one.problems else ""])
-    return rows
-
-
-def _print_comparison(comparison: Comparison, bench: Bench) -> None:
-    measure = bench.game.results.measures[0]
-    column, difference = column_kind(measure), difference_kind(measure)
-    rows = [
-        [
-            row.name if row.name != REFERENCE else bench.reference,
-            cell_text(row.rate, column),
-            "-" if row.gain is None else cell_text(row.gain, difference),
-            "-" if row.calls is None else f"{row.calls:,}",
-            "-" if row.tokens is None else f"{row.tokens:,}",
-            "-" if row.usd is None else dollars(row.usd),
-            "-" if row.seconds is None else f"{row.seconds:.2f}",
-        ]
-        for row in comparison.rows
-    ]
-    gain = f"gain over {bench.reference}"
-    headers = ["player", measure.column_title, gain, "calls", "tokens", "cost", "seconds a decision"]
-    table(f"All players on the same {comparison.deals} deals, 95 % confidence intervals", headers, rows)
-    if comparison.growth:
-        games = [*comparison.growth[0].gains]
-        cells = [
-            [f"{one.round.number}", *(cell_text(rate, difference) for rate in one.gains.values())]
-            for one in comparison.growth
-        ]
-        table(f"{gain[0].upper()}{gain[1:]} of each round, by games", ["round", *games], cells)
-    say(f"run: {comparison.run}")

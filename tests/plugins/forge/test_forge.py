@@ -42,6 +42,18 @@ def test_a_rising_model_is_told_its_results_and_its_best_round_is_chosen(shell: 
     assert "- your bot: " in told
     assert "- RandomBoi" not in told  # the reference plays the same seats in other games
     assert "The costliest decisions:\n- game " in told
+    first, second = ((shell.folder / "out" / "report" / f"round-{n}.html").read_text() for n in (1, 2))
+    assert "What changed" in second
+    assert "What changed" not in first
+    assert "@@" in second
+    for page, number in ((first, 1), (second, 2)):
+        assert "Written by house:house-writer in 2 rounds" in page
+        assert "class Bot:" in page
+        assert f"Round {number} is over." in page
+        assert "Where it gained and lost in training" in page
+    index = (shell.folder / "out" / "report" / "index.html").read_text()
+    assert "Growth over the rounds" in index
+    assert 'href="round-2.html"' in index
 
 
 def test_a_forge_is_replayed_offline_from_the_cache(shell: Shell) -> None:
@@ -83,6 +95,7 @@ def test_a_model_is_compared_as_player_programmer_and_advised_player(shell: Shel
     gains = [set(one["gains"]) for one in result["rounds"]]
     assert gains[0] == gains[1] > {"training", "on held-out deals", "with 8 players"}
     assert json.loads(again.out) == result, "nothing was bought or played again"
+    assert "As player, programmer and advised player" in (shell.folder / "out" / "report" / "index.html").read_text()
 
 
 def test_other_games_are_described_and_played(shell: Shell) -> None:
