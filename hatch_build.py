@@ -1,4 +1,4 @@
-"""Add `bots`, `prompts` and `examples` to the package `dubito` in the wheel.
+"""Add `bots`, `prompts` and `examples`, without recorded runs, to the package `dubito` in the wheel.
 
 With DUBITO_COMPILE=1 it also compiles hot modules and Dubito's bots (docs/performance.md). An editable install uses the
 folders as they are.
@@ -51,8 +51,10 @@ class CompiledEngine(BuildHookInterface[Any]):
         if version == "editable":
             return
         if self.target_name == "wheel":
+            # Recorded runs are large, and a wheel cannot show what they show: their games are replayed from a clone.
+            examples = [f"examples/{one.name}" for one in Path(self.root, "examples").iterdir() if one.name != "runs"]
             build_data["force_include"] |= {
-                str(Path(self.root, name)): f"dubito/{name}" for name in ("bots", "prompts", "examples")
+                str(Path(self.root, name)): f"dubito/{name}" for name in ("bots", "prompts", *sorted(examples))
             }
         if not self._wanted:
             return

@@ -33,7 +33,7 @@ def test_local_model_plays_costs_nothing_and_replays(shell: Shell, model: Path) 
     assert "local?weights=" in (shell.folder / "r" / "manifest.yaml").read_text()
 
 
-@pytest.mark.parametrize(("name", "decisions"), [("kuhn", 485), ("leduc", 761)])
+@pytest.mark.parametrize(("name", "decisions"), [("kuhn", 485), ("leduc", 761), ("liars_dice", 810)])
 def test_recorded_run_of_real_models_replays_with_the_published_table(shell: Shell, name: str, decisions: int) -> None:
     export = REPO / "examples" / "runs" / f"{name}.zip"
     replayed = shell("replay", str(export), "--quiet")
