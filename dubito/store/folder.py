@@ -22,7 +22,7 @@ from dubito.commands import build_command
 from dubito.errors import RunStopped, UsageError, find_similar, one_line
 from dubito.files import MissingFile, UnreadableFile, check_format, check_is_file, read_yaml, write_whole
 from dubito.store.lock import LOCK, draft_folder
-from dubito.store.run_db import FORMAT, RunDb, open_readonly
+from dubito.store.run_db import FORMAT, RunDb, has_no_tables, open_readonly
 
 MANIFEST: Final = "manifest.yaml"
 RESULTS: Final = "all_games.yaml"
@@ -83,7 +83,7 @@ def count_kept_games(folder: Path, manifest: Mapping[str, Any]) -> int | None:
     except UsageError as error:
         raise UsageError(f"{error}; choose another --output") from None
     _check_same_run(folder, existing, manifest)
-    if not (folder / DATABASE).exists() or (folder / DATABASE).stat().st_size == 0:
+    if not (folder / DATABASE).exists() or has_no_tables(folder / DATABASE):
         if (folder / RESULTS).exists():
             raise UsageError(f"the {DATABASE} of {folder} is missing: delete the folder or choose another --output")
         # The run was interrupted before its first write.

@@ -468,6 +468,14 @@ def _seal_on_write(connection: sqlite3.Connection) -> None:
             )
 
 
+def has_no_tables(path: Path) -> bool:
+    """Return whether a run was killed after it created this file and before it created its tables."""
+    check_is_file(path)
+    with suppress(sqlite3.Error), closing(open_guarded(path)) as connection:
+        return not read_database_schema(connection)
+    return False
+
+
 def open_readonly(path: Path) -> GuardedConnection:
     """Open a file from an unknown source without writing to it.
 

@@ -2,8 +2,10 @@
 
 import errno
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -70,6 +72,18 @@ def test_run_that_died_before_its_first_write_starts_over(tmp_path: Path, left: 
     assert count_kept_games(tmp_path / "run", RUN) == 0
     with open_run(tmp_path / "run", RUN) as db:
         assert db.game_count() == 0
+
+
+def test_run_that_died_before_its_tables_starts_over(tmp_path: Path) -> None:
+    a_run(tmp_path / "run", games=0)
+    database = tmp_path / "run" / DATABASE
+    database.unlink()
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+    assert database.stat().st_size
+    assert count_kept_games(tmp_path / "run", RUN) == 0
+    a_run(tmp_path / "run")
+    assert count_kept_games(tmp_path / "run", RUN) == 3
 
 
 def test_folder_without_a_run_is_refused(tmp_path: Path) -> None:
