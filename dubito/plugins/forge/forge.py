@@ -214,9 +214,14 @@ class _Work:
                   gain(held_out, one.name))
             for one in playable if one.training is not None
         ]  # fmt: skip
-        scores.sort(key=lambda score: (-(score.held_out.value or 0.0), score.round.number))
+        scores = rank_scores(scores)
         lead = _difference(held_out, scores[0].round.name, scores[1].round.name) if len(scores) > 1 else None
         return Forged(self.folder, self.rounds, scores, spent, lead)
+
+
+def rank_scores(scores: Sequence[Score]) -> list[Score]:
+    """Return the scores in the order of the choice: the best on the held-out deals first, and the earlier of equals."""
+    return sorted(scores, key=lambda score: (-(score.held_out.value or 0.0), score.round.number))
 
 
 def digest_files(rounds: Sequence[Round], *more: object) -> str:

@@ -2,26 +2,28 @@
 
 import json
 import re
+import subprocess
 import sys
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dubito.cli.call_options import limited_call_options, settings_of_model
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.run import RunResult
 from dubito.experiment.stored import open_recorded_run
 from dubito.game.find import find_bots, find_game
+from dubito.house.server import House
 from dubito.house.writers import WRITERS
 from dubito.plugins.forge.forge import Forged, Order, Round, Score, forge
 from dubito.plugins.forge.play import REFERENCE, Bench, find_mistakes
 from dubito.plugins.forge.reply import WrittenBot
 from dubito.sandbox.consent import Permits
 from dubito.stats.rates import Rate
-from tests.cli.kit import Shell
+from tests.cli.kit import Shell, start
 from tests.conftest import in_gate
+from tests.resume.killing import kill
 
 SMALL = ("--training", "3", "--held-out", "3", "--quiet", "--workers", "1")
 DUBITO = find_game("dubito", Path.cwd())
@@ -185,33 +187,6 @@ def test_bad_input_is_refused_before_a_call(shell: Shell, words: tuple[str, ...]
     assert not (shell.folder / "runs").exists()
 
 
-class Killed(BaseException):
-    """Stands for the end of the process."""
-
-
-@dataclass(frozen=True)
-class FragileBench(Bench):
-    """Ends the process before or after one of its steps."""
-
-    left: list[int] = field(default_factory=list)  # steps until the end
-
-    def _step(self) -> None:
-        if self.left:
-            self.left[0] -= 1
-            if self.left[0] < 0:
-                raise Killed
-
-    def check(self, name: str, settings: Any) -> tuple[list[str], bool]:
-        self._step()
-        return super().check(name, settings)
-
-    def play(self, folder: Path, bots: Any, seed: int, deals: int) -> RunResult:
-        self._step()
-        result = super().play(folder, bots, seed, deals)
-        self._step()
-        return result
-
-
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.chdir(tmp_path)
@@ -224,17 +199,37 @@ def run_forge(bench: Bench, folder: Path, model: str = "house-writer", rounds: i
     return forge(Order(model, settings, rounds, deals, deals), bench, folder, ModelProgress(), lambda line: None)
 
 
-def test_a_killed_forge_buys_each_request_once(bench: Bench, tmp_path: Path, at_length: bool) -> None:
-    whole = run_forge(bench, tmp_path / "whole")
-    for steps in range(5) if at_length else [2]:  # the checks, the training and its end
-        folder = tmp_path / f"killed-{steps}"
-        calls = replace(bench.calls, cache=tmp_path / f"cache-{steps}")
-        fragile = FragileBench(bench.registry, calls, 1, True, 2.0, [steps])
-        with pytest.raises(Killed):
-            run_forge(fragile, folder)
-        resumed = run_forge(replace(bench, calls=calls), folder)
-        assert resumed.spent.calls == whole.spent.calls == 2
-        assert [score.held_out for score in resumed.scores] == [score.held_out for score in whole.scores]
+KILLS = ("round-1/bot.py", "training-1/manifest.yaml", "told-1.txt", "round-2/bot.py", "held-out-*/manifest.yaml")
+
+
+def wait_for_file(process: "subprocess.Popen[str]", folder: Path, pattern: str) -> None:
+    while not any(folder.glob(pattern)):
+        with suppress(subprocess.TimeoutExpired):
+            pytest.fail(f"it ended with {process.wait(0.01)} before {pattern} was written")
+
+
+@pytest.mark.parametrize("point", in_gate(KILLS, KILLS[2:3]))
+def test_a_killed_forge_buys_each_request_once(shell: Shell, point: str) -> None:
+    with House() as house:
+        address = house.openai_base_url
+        words = ("forge", "openai:house-writer", "--base-url", address, *SMALL, "--rounds", "2", "--json")
+        with start(shell.folder, *words, "--output", "killed") as process:
+            wait_for_file(process, shell.folder / "killed", point)
+            kill(process)
+        resumed = shell(*words, "--output", "killed")
+        assert resumed.code == 0, resumed.err
+        bought = [(call.request, call.draw) for call in house.calls if call.path.endswith("/responses")]
+        assert len(bought) == len({*bought}) == 2
+        whole = shell(*words, "--output", "whole")
+        assert len([call for call in house.calls if call.path.endswith("/responses")]) == 2, "the cache answered"
+    results = [json.loads(ended.out) for ended in (resumed, whole)]
+    assert results[0]["calls"] == 2
+    for one in results:
+        for key in ("folder", "calls", "tokens", "usd"):
+            del one[key]
+        for each in one["rounds"]:
+            del each["file"]
+    assert results[0] == results[1]
 
 
 def test_mistakes_are_wrong_by_the_hidden_cards(bench: Bench, tmp_path: Path) -> None:
