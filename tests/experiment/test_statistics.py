@@ -17,6 +17,7 @@ from dubito.stats.rates import (
     student_quantile,
     wilson,
 )
+from tests.cli.kit import REPO
 from tests.conftest import in_gate
 
 
@@ -188,3 +189,12 @@ def test_chance_levels_add_up_to_the_tables_total(n: int) -> None:
     assert share["losses"] * n == pytest.approx(2)
     assert share["soft_wins"] * n == pytest.approx(n - 3)
     assert share["score"] == pytest.approx(share["hard_wins"] + share["soft_wins"] / 2)
+
+
+def test_examples_of_the_methods_page_are_right() -> None:
+    page = (REPO / "docs" / "methods.md").read_text()
+    rate = clustered_rate(*sums([(5, 2), (3, 0), (6, 4), (4, 1)]))
+    difference = paired_difference(10, 4, 6)
+    assert f"give p = {rate.value:.3f} and an interval of {rate.low:.3f} to\n{rate.high:.3f}" in page
+    assert f"give {difference.value}, from {difference.low:.3f} to {difference.high:.3f}" in page
+    assert f"needs {deals_to_significance(10, 4, 6)} deals" in page

@@ -21,7 +21,7 @@ from tests.cli.kit import Shell
 from tests.conftest import in_gate
 
 PROMPTS = OWN_PROMPTS / "bs"
-NAMES = ["plain", "reasoned"]
+NAMES = ["plain", "reasoned", "may-deceive", "must-not-lie"]
 CHECKS = [
     *("loads", "renders[cards]", "renders[bs]", "golden[cards]", "golden[bs]"),
     *("system_text_stays", "beginning_stays"),
@@ -121,7 +121,10 @@ def test_prompts_are_shown_and_tried_by_the_games_name(shell: Shell) -> None:
     ("words", "said"),
     [
         (("show", "plain", "--game", "bs", "--node", "C"), "'C' is not one of 'cards', 'bs'."),
-        (("show", "mine", "--game", "bs"), "no prompt of bs is named 'mine': choose from plain, reasoned"),
+        (
+            ("show", "mine", "--game", "bs"),
+            "no prompt of bs is named 'mine': choose from may-deceive, must-not-lie, plain, reasoned",
+        ),
         (("show", "plain", "--game", "sb"), "unknown game 'sb': choose from bs, defuse, dubito, openspiel"),
         (("record", "pool.yaml", "--node", "C"), "'C' is not one of 'cards', 'bs'."),
         (
