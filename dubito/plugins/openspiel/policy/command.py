@@ -1,6 +1,8 @@
 """`dubito policy`: how exploitable a player's complete strategy for a small game is, without luck."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from platform import python_version
@@ -17,7 +19,7 @@ from dubito.cli.call_options import (
     settings_of_model,
     suggest_resume,
 )
-from dubito.cli.options import GAME, GameCommand, json_option, parse_rules
+from dubito.cli.options import GAME, GameCommand, given_permits, json_option, parse_rules, program_options
 from dubito.cli.output import note, print_document, say, show
 from dubito.errors import UsageError, one_line
 from dubito.experiment.call_options import CallOptions
@@ -25,7 +27,7 @@ from dubito.experiment.experiment import PlayerSpec, describe_fake_models, kind_
 from dubito.experiment.model_players import check_model_calls
 from dubito.experiment.resolve import providers
 from dubito.game import Game, PlayerKind
-from dubito.game.find import find_bots
+from dubito.game.find import Bot, find_bots
 from dubito.game.table import Entrant
 from dubito.llm.cache import SOLVED
 from dubito.llm.prompts import Prompt, load_prompt
@@ -46,13 +48,17 @@ from dubito.plugins.openspiel.policy.stated_policy import StatedPolicy, read_bot
 from dubito.plugins.openspiel.policy.tree import InfoState, Tree
 from dubito.plugins.openspiel.policy.values import nash_conv
 from dubito.report.site import write_pages
+from dubito.seats.program import ProgramPlayer, ProgramPool, find_program, make_confinement, try_programs
 from dubito.store import folder as run_folder
+from dubito.store.folder import RUNS
 from dubito.store.spend import Spend
+from dubito.workshop.bot_check import resolve_bot
 from dubito.workshop.trial import TrialOptions
 
 _POLICY = "policy"  # the prompt that asks for probabilities
 _ACT = "plain"  # the prompt that asks for one action
 BOT_DRAWS = 100  # actions of a bot in each state, unless it states its strategy
+PROGRAM_DRAWS = 10  # the same for a program
 _MAX_SHOWN = 12  # states per player shown in the terminal with --tables
 
 
@@ -70,6 +76,7 @@ _MAX_SHOWN = 12  # states per player shown in the terminal with --tables
 )
 @click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="[default: runs/policy-DIGEST]")
 @json_option
+@program_options
 @click.option("--tables", is_flag=True, help="Print all tables, not only the summary.")
 @asking_options
 def policy(
@@ -87,8 +94,9 @@ def policy(
 ) -> None:
     """Measure exactly how exploitable a player is at a small game.
 
-    A PLAYER is a hand-written bot, or a model such as openai:MODEL@PROMPT or house:MODEL. A model is asked in every
-    situation for the probability of each action or, with --draws, for actions. Repeating the command costs nothing.
+    A PLAYER is a hand-written bot, a program (its command in quotes), or a model such as openai:MODEL@PROMPT or
+    house:MODEL. A model is asked in every situation for the probability of each action or, with --draws, for actions.
+    Repeating the command costs nothing.
     """
     calls, checked = limited_call_options(flags), parse_rules(rules, game)
     small = small_game(game, checked, cards=any(_plays_cards(name, game) for name in players))
@@ -132,18 +140,25 @@ class _Player:
         prompt: Prompt | None,
         settings: ModelSettings | None,
         digest: str = "",
+        program: PlayerSpec | None = None,
     ) -> None:
-        self.name, self._game = name, game
+        self.name, self._game, self._program = name, game, program
         self._entrant, self._prompt, self._settings, self._digest = entrant, prompt, settings, digest
 
     def count_questions(self, states: Sequence[InfoState], draws: int | None) -> int:
         """Return how often the player is asked. A bot that states its strategy is asked once in each state."""
         if self._entrant is not None:
-            return len(states) * (1 if states_chances(self._entrant.bot) else draws or BOT_DRAWS)
+            return len(states) * (1 if states_chances(self._entrant.bot) else draws or self._draws)
         return len(states) * (self._game.prompt_game(states, draws)[1] or 1)
 
     @property
+    def _draws(self) -> int:
+        return PROGRAM_DRAWS if self._program else BOT_DRAWS
+
+    @property
     def kind(self) -> PlayerKind:
+        if self._program:
+            return "program"
         asks = {} if self._settings is None else self._settings.model_dump()
         return kind_of_player(PlayerSpec(self.name, "", asks, "", self._prompt.digest if self._prompt else ""))
 
@@ -159,11 +174,29 @@ class _Player:
         """Return the player's answers for every state."""
         if self._prompt is None or self._settings is None:
             assert self._entrant is not None
-            return read_bot_policy(self._entrant, self._game, states, draws or BOT_DRAWS, seed)
+            with (
+                question_progress(self.count_questions(states, draws), quiet) as progress,
+                self._start(seed) as program,
+            ):
+                return read_bot_policy(self._entrant, self._game, states, draws or self._draws, seed, program, progress)
         draws = self._game.prompt_game(states, draws)[1]
         with question_progress(len(states) * (draws or 1), quiet) as progress:
             means = TrialOptions(calls, model_progress(quiet), progress)
             return read_model_policy(self.name, self._game, self._prompt, self._settings, states, draws, folder, means)
+
+    @contextmanager
+    def _start(self, seed: int) -> Iterator[ProgramPlayer | None]:
+        """Start the player's program, if it is one."""
+        if self._program is None:
+            yield None
+            return
+        game, here, settings = self._game.game, Path.cwd(), self._program.settings
+        program, deadline, permits = find_program(self.name, settings, here), settings["deadline"], given_permits()
+        typed = "folder" not in settings  # the user wrote this command, and no file did
+        try_programs([program], here, replace(permits, trust=permits.trust or typed))
+        with closing(ProgramPool(program, deadline, make_confinement(permits), "policy", [here / RUNS])) as pool:
+            steady = game.facts.steady_facts()
+            yield ProgramPlayer(self.name, game, self._game.rules, seed, deadline, steady, lambda inner: inner, pool)
 
     def prompted(self, state: InfoState) -> str | None:
         if self._prompt is None:
@@ -177,7 +210,16 @@ def _plays_cards(name: str, game: Game) -> bool:
     provider, colon, _ = name.partition(":")
     if (colon and provider in providers()) or not game.has_walk:
         return False
-    return not game.answers_nodes(find_bots(Path.cwd(), game.name).find(name).cls)
+    bot = _find_bot(name, game)[1].cls
+    return not (bot.is_program or game.answers_nodes(bot))
+
+
+def _find_bot(name: str, game: Game) -> tuple[PlayerSpec, Bot]:
+    """Return the bot or program of this name, as a player and as a bot. Raises UsageError."""
+    registry = find_bots(Path.cwd(), game.name)
+    bot = registry.bots.get(name)
+    spec = PlayerSpec(name, name) if bot and not bot.cls.is_program else resolve_bot(name, registry)
+    return spec, registry.find(spec.bot)
 
 
 def read_strategy(
@@ -192,10 +234,12 @@ def read_strategy(
     game = small.game
     provider, colon, model = name.partition(":")
     if not colon or provider not in providers():
-        bot = find_bots(Path.cwd(), game.name).find(name)
+        spec, bot = _find_bot(name, game)
         if bot.cls.is_model:
             raise UsageError(f"{one_line(name)} needs a model; name one, as in openai:MODEL or house:MODEL")
-        return _Player(name, small, Entrant(name, bot.cls), None, None, bot.digest)
+        program = spec if bot.cls.is_program else None
+        digest = f"{spec.settings['files']}" if program else bot.digest
+        return _Player(name, small, Entrant(name, bot.cls), None, None, digest, program)
     model, _, named = model.partition("@")
     settings = settings_of_model(f"{provider}:{model}", given, game)
     check_model_calls(f"{provider}:{model}", settings, game, calls)

@@ -94,8 +94,11 @@ class SmallGame(Protocol):
     def situation(self, state: InfoState) -> PolicyView:
         """Return the view for a bot's `chances`, with the `names`."""
 
-    def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int) -> Player:
-        """Return a bot with separate streams that has observed what its seat has observed."""
+    def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int, service: object = None) -> Player:
+        """Return a bot with separate streams that has observed what its seat has observed.
+
+        A program needs a `ProgramGame` as its service.
+        """
 
     def act(self, player: Player, state: InfoState) -> int | None:
         """Return the bot's action, or None if its turn began in another way. Raises IllegalOutput."""
@@ -120,9 +123,10 @@ def _make_player(
     seed: int,
     look: "Callable[[SeatStreams], object]",
     log: SeatLog | None = None,
+    service: object = None,
 ) -> Player:
     streams = DealStreams(seed, draw).seat(seat)
-    return make_player(entrant.bot, Seating(seat, draw, draw, streams, look, None, rules, log), entrant.settings)
+    return make_player(entrant.bot, Seating(seat, draw, draw, streams, look, service, rules, log), entrant.settings)
 
 
 def _with_observations(player: Player, events: Sequence[GameEvent]) -> Player:
@@ -158,9 +162,10 @@ class _OfOpenSpiel:
     def situation(self, state: InfoState) -> View:
         return self._workshop.view_at(state.history)
 
-    def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int) -> Player:
+    def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int, service: object = None) -> Player:
         look = partial(self.situation(state).look, state.seat)
-        player = _make_player(self.rules, entrant, state.seat, draw, seed, look)
+        log = self.position(self.game, state).log
+        player = _make_player(self.rules, entrant, state.seat, draw, seed, look, log, service)
         return _with_observations(player, self._workshop.events_at(state.history, state.seat))
 
     def act(self, player: Player, state: InfoState) -> int:
@@ -278,15 +283,15 @@ class _OfOurs:
     def situation(self, state: InfoState) -> PolicyView:
         return Situation(state.string, self.names(state))
 
-    def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int) -> Player:
-        if not self.game.answers_nodes(entrant.bot):
+    def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int, service: object = None) -> Player:
+        if not (entrant.bot.is_program or self.game.answers_nodes(entrant.bot)):
             raise UsageError(
                 f"{entrant.name} does not answer each question separately, so a table cannot describe it; choose "
                 "another bot"
             )
         course = self._course(state)
         look = partial(course.engine.cards, state.seat)
-        player = _make_player(course.rules, entrant, state.seat, draw, seed, look, course.log.of(state.seat))
+        player = _make_player(course.rules, entrant, state.seat, draw, seed, look, course.log.of(state.seat), service)
         return _with_observations(player, [event for event in course.log.of(state.seat) if not event.silent])
 
     def act(self, player: Player, state: InfoState) -> int:
@@ -295,6 +300,13 @@ class _OfOurs:
         if answer is not True and answer is not False:
             raise IllegalOutput(f"an answer must be True or False, not {type(answer).__name__}")
         return int(answer)
+
+
+def _cannot_mix(players: str) -> UsageError:
+    return UsageError(
+        f"{players} answer questions, but one of these bots plays cards of its choice",
+        hint=f"measure the {players} and that bot separately",
+    )
 
 
 class _OfCards:
@@ -330,10 +342,7 @@ class _OfCards:
         return {name: action for action, name in self.names(state).items()}
 
     def prompt_game(self, states: Sequence[InfoState], draws: int | None) -> tuple[Game, int | None]:
-        raise UsageError(
-            "models answer questions, but one of these bots plays cards of its choice",
-            hint="measure the models and that bot separately",
-        )
+        raise _cannot_mix("models")
 
     def position(self, game: Game, state: InfoState) -> Position:
         raise NotImplementedError  # only models are asked at a position
@@ -345,7 +354,9 @@ class _OfCards:
     def situation(self, state: InfoState) -> PolicyView:
         return Situation(state.string, self.names(state))
 
-    def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int) -> Player:
+    def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int, service: object = None) -> Player:
+        if entrant.bot.is_program:
+            raise _cannot_mix("programs")
         turns = self._turns(state)
         first, last, log = turns[0], turns[-1], turns[-1].log.of(state.seat)
         look = partial(first.engine.cards, state.seat)

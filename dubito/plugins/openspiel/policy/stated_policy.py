@@ -1,14 +1,14 @@
 """Ask a player for its complete strategy for a small game, as stated probabilities or counted actions."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dubito.errors import BotError, IllegalOutput, UsageError, one_line
-from dubito.game import Player
+from dubito.game import Ending, Player
 from dubito.game.table import Entrant
 from dubito.plugins.openspiel.policy.small import SmallGame, StatesChances, states_chances
 from dubito.plugins.openspiel.policy.tree import InfoState, Row
@@ -17,9 +17,11 @@ from dubito.store.spend import Spend
 if TYPE_CHECKING:
     from dubito.llm.prompts import Prompt
     from dubito.model_settings import ModelSettings
+    from dubito.seats.program import ProgramPlayer
     from dubito.workshop.trial import TrialAnswer, TrialOptions
 
 _MAX_ROUNDING: Final = 1e-6  # tolerated rounding error of a bot's probabilities
+_CUT_OFF: Final = Ending(True, (), [], [])  # the end of a game after one question
 
 
 @dataclass(frozen=True)
@@ -34,21 +36,28 @@ class StatedPolicy:
 
 
 def read_bot_policy(
-    entrant: Entrant, game: SmallGame, states: Sequence[InfoState], draws: int, seed: int
+    entrant: Entrant,
+    game: SmallGame,
+    states: Sequence[InfoState],
+    draws: int,
+    seed: int,
+    program: "ProgramPlayer | None" = None,
+    progress: Callable[[int], None] = lambda questions: None,
 ) -> StatedPolicy:
     """Return the probabilities from a hand-written bot's `chances`, or its frequencies over `draws` draws.
 
-    Each draw uses a new instance with separate streams that has observed what its seat has observed. Raises BotError if
-    the bot fails.
+    Each draw uses a new instance with separate streams that has observed what its seat has observed. A bot that is a
+    program needs its `program`, for which each draw is a game. Raises BotError if the bot fails.
     """
     states_them = states_chances(entrant.bot)
     rows: dict[str, Row] = {}
     for number, state in enumerate(states):
-        situation = _Situation(entrant, game, state, number, seed)
+        situation = _Situation(entrant, game, state, number, seed, program)
         if states_them:
             rows[state.string] = situation.read_row()
         else:
             counts = Counter(situation.act(number * draws + draw) for draw in range(draws))
+            progress((number + 1) * draws)
             del counts[None]
             # A state that the bot never reaches does not matter.
             played = counts or Counter[int | None](state.actions)
@@ -57,8 +66,17 @@ def read_bot_policy(
 
 
 class _Situation:
-    def __init__(self, entrant: Entrant, game: SmallGame, state: InfoState, number: int, seed: int) -> None:
+    def __init__(
+        self,
+        entrant: Entrant,
+        game: SmallGame,
+        state: InfoState,
+        number: int,
+        seed: int,
+        program: "ProgramPlayer | None",
+    ) -> None:
         self._entrant, self._game, self._state, self._number, self._seed = entrant, game, state, number, seed
+        self._program = program
 
     def read_row(self) -> Row:
         """Return the stated probability of every legal action, by number or name."""
@@ -74,14 +92,21 @@ class _Situation:
 
     def act(self, draw: int) -> int | None:
         """Return the action in this draw."""
+        service = self._program.open_game(self._game.engine.num_players()) if self._program else None
         try:
             with self._blame("play"):
-                return self._game.act(self._player(draw), self._state)
+                action = self._game.act(self._player(draw, service), self._state)
+            if service and service.session:
+                service.session.end(self._game.game.results, _CUT_OFF)
         except IllegalOutput as error:
             raise self._error(str(error)) from None
+        finally:
+            if service and service.session:
+                service.session.close()
+        return action
 
-    def _player(self, draw: int) -> Player:
-        return self._game.player(self._entrant, self._state, draw, self._seed)
+    def _player(self, draw: int, service: object = None) -> Player:
+        return self._game.player(self._entrant, self._state, draw, self._seed, service)
 
     @contextmanager
     def _blame(self, method: str) -> Iterator[None]:
