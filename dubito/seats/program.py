@@ -69,13 +69,20 @@ class ProgramSettings(CheckedModel):
         "Time limit per decision, in seconds.", usual="5, or 300 for an agent", gt=0, le=_MAX_DEADLINE
     )
 
+    written_by: str = setting("Model that wrote the program, for leaderboards; `dubito forge` sets it.", "")
     reads: list[str] = setting("Other files and folders that the program can read.", [], metavar="[PATH, ...]")
 
     def complete(self) -> dict[str, object]:
         """Return all settings that apply, including defaults."""
         kind = {"remote": True} if self.remote else {"process": self.process}
         reads = {"reads": self.reads} if self.reads else {}
-        return {**kind, **reads, "deadline": self.deadline or (_REMOTE_DEADLINE if self.remote else _DEADLINE)}
+        author = {"written_by": self.written_by} if self.written_by else {}
+        return {
+            **kind,
+            **reads,
+            **author,
+            "deadline": self.deadline or (_REMOTE_DEADLINE if self.remote else _DEADLINE),
+        }
 
 
 def check_program(

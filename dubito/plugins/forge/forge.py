@@ -177,7 +177,8 @@ class _Work:
 
     def _play(self, one: Round) -> None:
         """Check a written bot, and play the training deals with it."""
-        one.settings = self.bench.write_bot(self.folder / one.name, one.written.source)
+        author = f"{self.order.model} in {one.number} round{'s' * (one.number > 1)}"
+        one.settings = self.bench.write_bot(self.folder / one.name, one.written.source, author)
         problems, can_play = self.bench.check(one.name, one.settings)
         one.problems += problems
         if can_play:

@@ -65,10 +65,12 @@ class Bench:
         """The bot that plays in the same seats as the written ones: the game's fallback, its weakest bot."""
         return self.registry.fallback.__name__
 
-    def write_bot(self, folder: Path, source: str) -> dict[str, Any]:
+    def write_bot(self, folder: Path, source: str, author: str) -> dict[str, Any]:
         """Write a bot's file into a folder, with what makes the folder a bot. Return its settings in a config."""
         folder.mkdir(parents=True, exist_ok=True)
-        settings = to_yaml({"process": ["python3", "driver.py", "bot.py"], "deadline": self.deadline})
+        settings = to_yaml(
+            {"process": ["python3", "driver.py", "bot.py"], "deadline": self.deadline, "written_by": author}
+        )
         for name, text in (("bot.py", source), ("driver.py", DRIVER.read_text("utf-8")), ("bot.yaml", settings)):
             folder.joinpath(name).write_text(text, encoding="utf-8", newline="\n")
         return {"process": ["python3", *(str(folder / name) for name in ("driver.py", "bot.py"))],

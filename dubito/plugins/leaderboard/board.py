@@ -60,6 +60,12 @@ class Row:
         return kind_of_player(self.spec)
 
     @property
+    def kind_in_words(self) -> str:
+        """The kind, or for a program that a model wrote: the model and its rounds."""
+        author = self.spec.settings.get("written_by")
+        return f"written by {one_line(str(author), 80)}" if author else self.kind
+
+    @property
     def dollars(self) -> float | None:
         if self.log is None:
             return 0.0

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Final
 
 from dubito.errors import one_line
-from dubito.experiment.experiment import kind_of_player
 from dubito.game import FALLBACK_OUTCOME
 from dubito.plugins.leaderboard.board import (
     MAX_LISTED_GAMES,
@@ -154,7 +153,7 @@ def _relation_by_label(board: Board, relation: Relation) -> Relation:
 def _cost_chart(board: Board, rows: Sequence[Row], names: Sequence[str]) -> Chart:
     first = board.results.measure(board.results.headline[0])
     scaled = points(first.name, [each.rates[first.key] for each in board.ranked], measure_unit(first))["points"]
-    kinds = [row.kind for row in rows]
+    kinds = [row.kind_in_words for row in rows]
     series = [
         {
             "name": kind,
@@ -172,7 +171,7 @@ def _cost_chart(board: Board, rows: Sequence[Row], names: Sequence[str]) -> Char
 def _build_table(board: Board) -> ResultTable:
     first = board.results.measure(board.results.headline[0])
     rows = [board.row(each) for each in board.ranked]
-    kinds, logs = [row.kind for row in rows], [row.log for row in rows]
+    kinds, logs = [row.kind_in_words for row in rows], [row.log for row in rows]
     models = [one_line(", ".join(row.answerers.ids), 120) if row.answerers else None for row in rows]
     files = [one_line(row.submission.file, 120) for row in rows]
     reports = [f"{report_path(row.submission)}/index.html" for row in rows]
@@ -244,7 +243,7 @@ def _facts(row: Row, ranks: str, ranked: ContenderRow) -> list[tuple[str, str]]:
     facts = [
         ("rank", ranks),
         ("tier", row.submission.tier),
-        (kind_title([kind_of_player(spec)]), kind_of_player(spec)),
+        (kind_title([row.kind]), row.kind_in_words),
         ("bot", f"{spec.bot}, file {spec.source}"),
         ("deals", f"{ranked.deals:,}"),
         ("seed", run.seed_in_words),

@@ -26,6 +26,13 @@ from tests.conftest import in_gate
 from tests.resume.killing import kill
 
 SMALL = ("--training", "3", "--held-out", "3", "--quiet", "--workers", "1")
+TINY_BOOK = ("--games", "12", "--seed", "5", "--bots", "ClaudeBot,StefaBot", "--quiet")
+ALWAYS_FALSE = """import json, sys
+for line in sys.stdin:
+    kind = json.loads(line)["type"]
+    if kind in ("hello", "decide"):
+        print(json.dumps({"ready": True, "resets": True} if kind == "hello" else {"answer": False}), flush=True)
+"""
 DUBITO = find_game("dubito", Path.cwd())
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="programs need Linux or macOS")
 
@@ -53,6 +60,7 @@ def test_a_rising_model_is_told_its_results_and_its_best_round_is_chosen(shell: 
         assert "class Bot:" in page
         assert f"Round {number} is over." in page
         assert "Where it gained and lost in training" in page
+    assert "written_by: house:house-writer in 2 rounds" in (shell.folder / "out" / "round-2" / "bot.yaml").read_text()
     index = (shell.folder / "out" / "report" / "index.html").read_text()
     assert "Growth over the rounds" in index
     assert 'href="round-2.html"' in index
@@ -66,6 +74,23 @@ def test_a_forge_is_replayed_offline_from_the_cache(shell: Shell) -> None:
     assert calls.findall(said)[0].startswith("calls: 2, ")
     assert calls.findall(again) == ["calls: 0, tokens: 0, cost $0.0000"]
     assert calls.sub("", again) == calls.sub("", said)
+
+
+def test_a_leaderboard_names_the_model_that_wrote_a_bot(shell: Shell) -> None:
+    bot = shell.folder / "bots" / "manual" / "Forged"
+    bot.mkdir(parents=True)
+    (bot / "bot.yaml").write_text("process: [python3, bot.py]\nwritten_by: 'house:house-writer in 2 rounds'\n")
+    (bot / "bot.py").write_text(ALWAYS_FALSE)
+    for name in ("Forged", "StefaBot"):
+        played = shell("run", *TINY_BOOK, "--contenders", name, "--output", f"runs/{name}", "--trust")
+        assert played.code == 0, played.err
+        (shell.folder / "submissions").mkdir(exist_ok=True)
+        assert shell("export", f"runs/{name}", f"submissions/{name}.zip").code == 0
+    made = shell("leaderboard", "submissions", "--output", "site", "--workers", "1")
+    assert made.code == 0, made.err
+    page = (shell.folder / "site" / "index.html").read_text()
+    assert ">written by house:house-writer in 2 rounds<" in page
+    assert ">hand-written<" in page
 
 
 def test_a_model_is_compared_as_player_programmer_and_advised_player(shell: Shell) -> None:
