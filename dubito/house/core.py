@@ -203,9 +203,10 @@ _NODE: Final = re.compile(rf"^{_NODE_LINE}(.*)$", re.MULTILINE)
 
 def house_policy(games: Sequence[Game]) -> Policy:
     """Return the built-in models for these games, starting with those for Dubito."""
-    policies: dict[str, HousePolicy | None] = {RANDOM: None, FOLLOWER: _follow_advice}
+    policies: dict[str, HousePolicy | None] = {RANDOM: None}
     for game in sorted(games, key=lambda game: game.name != DUBITO):
         policies |= _policies(game)
+    policies[FOLLOWER] = _follow_advice
 
     def answer(model: str, text: str, chance: Random, schema: _Schema | None) -> Opinion:
         writer = "house-writer" if model == FOLLOWER and asks_for_bot(text) else model
