@@ -15,7 +15,7 @@ import pytest
 from tests.cli.kit import read_lobby
 from tests.test_project import REPO, command
 
-MAX_BYTES = {"wheel": 3_000_000, "sdist": 5_000_000}
+MAX_BYTES = {"wheel": 3_000_000, "sdist": 7_000_000}
 OWN_BOT = re.findall(r"^```python\n(.*?)^```$", (REPO / "docs" / "writing-a-bot.md").read_text(), re.M | re.S)[0]
 OWN_PROJECT = {
     "bots/__init__.py": "",
