@@ -127,6 +127,8 @@ def set_up_seat(
     player = registry.find(_MODEL).cls
     player_settings = {"model": "asked", "api": "chat", **player_settings}
     settings = build_settings(player, _MODEL, player_settings, registry.game)
+    if settings.adviser is not None:
+        raise UsageError("adviser: a seat that is controlled from outside cannot have one", hint="leave it out")
     entrants = [Entrant(bot.name, bot.fastest) for bot in bots]
     entrants.insert(seat, Entrant(_MODEL, player, player_settings))
     prompt = load_prompt(settings.prompt, registry.working_directory, registry.game)

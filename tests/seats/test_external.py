@@ -124,6 +124,7 @@ def test_abandoned_game_does_not_block_others() -> None:
         ({"prompt": "plane"}, "no prompt of kuhn is named 'plane': did you mean 'plain'"),
         ({"rules": {"ante": 2}}, "ante: "),
         ({"reasks": -1}, "LLMBot: reasks: "),
+        ({"adviser": "Careful"}, "adviser: a seat that is controlled from outside cannot have one; leave it out"),
     ],
 )
 def test_missing_thing_is_reported_in_one_sentence(how: dict[str, Any], sentence: str) -> None:
