@@ -239,7 +239,8 @@ def arm_tables(arms: Sequence[Arm], pairs: Sequence[PairRow], results: Results) 
         if any(arm.violations for arm in arms):
             rule = "violations of the honesty rule, % of plays that could be honest"
             columns.append(Column("violations", rule, "rate", [arm.violations for arm in arms]))
-        title += f"; voluntary {name} in all seats, with 95 % confidence intervals"
+        games = max(arm.games or 0 for arm in arms)
+        title += f"; voluntary {name} in all seats of the first {games:,} games, with 95 % confidence intervals"
     additions = dict[str, list[str]]()
     for arm in arms:
         if arm.paragraph and arm.prompt not in (prompts := additions.setdefault(arm.paragraph, [])):

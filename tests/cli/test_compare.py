@@ -230,6 +230,7 @@ def test_compare_lists_arms_and_their_lies(shell: Shell) -> None:
     assert shell("run", "--contenders", contenders, *words, "--output", "r").code == 0
     said = shell("compare", "r").out
     arms = said.partition("Prompt of each contender; voluntary bluffs")[2].splitlines()
+    assert arms[0].startswith(" in all seats of the first 6 games, ")
     assert [re.split("  +", row)[2] for row in arms[2:5]] == ["plain", "hud", "must-not-lie"]
     assert re.search(r"Plain, plus: do not lie where you can avoid .*\d+ +0\.0 \[", arms[4])
     assert arms[5].startswith("must-not-lie adds: You must not lie where you can avoid it.")
