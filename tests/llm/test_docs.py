@@ -27,7 +27,7 @@ def name_of(source: str) -> str:
     return name
 
 
-PLAIN, _ADVISED, DESCRIPTION, BOLD, DECIDES, MIXES = blocks("yaml")
+PLAIN, _ADVISED, DESCRIPTION, BOLD, _CATALOG, DECIDES, MIXES = blocks("yaml")
 ALL_THREE = """\
 games: 9
 table_sizes: [3]

@@ -67,7 +67,10 @@ def test_bodies_have_the_sdks_types(api: Api, title: str, at_length: bool, subte
     """In the gate, each prompt has the default settings, and only one prompt has all settings."""
     game = find_game(title, REPO)
     for name in prompt_names(REPO, game) if is_askable(game, api) else []:
-        asked = questions(load_prompt(name, REPO, game).for_api(api), at_length)
+        prompt = load_prompt(name, REPO, game)
+        if api == "decisions" and prompt.description.language:
+            continue  # refused, since its questions are not part of the text
+        asked = questions(prompt.for_api(api), at_length)
         for settings in SETTINGS[api] if at_length or name == "plain" else [DEFAULT]:
             with subtests.test(prompt=name, settings=settings):
                 sent = requests(asked, settings_of(api, settings))

@@ -265,7 +265,7 @@ def test_only_model_of_a_server_is_found_and_of_several_one_is_asked_for(shell: 
     with House() as house:
         ended = shell("models", "check", "--base-url", house.openai_base_url, "--api", "chat")
         assert (ended.code, ended.out) == (2, "")
-        assert "the server has 15 models; give one of them: openai:house-careful, openai:house-honest" in ended.err
+        assert "the server has 16 models; give one of them: openai:house-careful, openai:house-follower" in ended.err
     with Server(lambda heard: Response(body=LISTED) if heard.path.endswith("/models") else answer(heard)) as server:
         ended = shell("models", "check", "--base-url", server.base_url("chat"), "--api", "chat", "--json")
         assert json.loads(ended.out)["entry"]["model"] == "org/only-model"

@@ -73,7 +73,7 @@ def test_a_forge_is_replayed_offline_from_the_cache(shell: Shell) -> None:
     calls = re.compile(r"calls: .*")
     assert calls.findall(said)[0].startswith("calls: 2, ")
     assert calls.findall(again) == ["calls: 0, tokens: 0, cost $0.0000"]
-    assert calls.sub("", again) == calls.sub("", said)
+    assert calls.sub("", again.replace("pages: again/", "pages: out/")) == calls.sub("", said)
 
 
 def test_a_leaderboard_names_the_model_that_wrote_a_bot(shell: Shell) -> None:
