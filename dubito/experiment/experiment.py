@@ -189,6 +189,10 @@ class Experiment:
     def deals(self) -> int:
         return self.games // self.games_per_deal
 
+    def deal_of(self, game: int) -> int:
+        """Return the number of the deal that a game belongs to."""
+        return game // self.games_per_deal
+
     @property
     def first_game(self) -> int:
         return self.shard.first_game if self.shard else 0

@@ -147,7 +147,7 @@ def replay_moves(
     game, experiment = run.registry.game, run.experiment
     ((row, record),) = run.db.read("SELECT outcome, record FROM games WHERE game = ?", (number,))
     outcome = read_outcome(row, game.results, len(experiment.players), run.db.path)
-    streams = DealStreams(experiment.seed, number // experiment.games_per_deal)
+    streams = DealStreams(experiment.seed, experiment.deal_of(number))
     state = game.deal(run.resolved.rules, len(outcome.seats), streams.deck())
     ended: State = state
     if record is None:

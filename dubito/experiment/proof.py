@@ -255,7 +255,7 @@ class _Calls:
         if call.state == "received":
             expected["kind"] = (call.kind, {_BEYOND} if call.tokens > worst else {None, _BEYOND})
         if call.game >= 0:
-            deal = call.game // self._run.planned.games_per_deal
+            deal = self._run.planned.deal_of(call.game)
             place = Place(call.player, call.game, deal, call.seat, call.decision, call.attempt, "")
             expected["draw"] = (call.draw, {compute_draw(self._run.planned.seed, place, settings.sample)})
             expected["player"] = (call.player, {self._names(call.game).get(call.seat)})

@@ -253,7 +253,7 @@ class Run:
         return self.outcome(row)
 
     def deal_streams(self, game: int) -> DealStreams:
-        return DealStreams(self.planned.seed, game // self.planned.games_per_deal)
+        return DealStreams(self.planned.seed, self.planned.deal_of(game))
 
     @cached_property
     def experiment(self) -> Experiment:

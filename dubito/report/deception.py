@@ -175,7 +175,7 @@ class Stories:
         """Return the share of true values, clustered by deal. `cases` contains a (game, value) pair per move."""
         seen, so = Counter[int](), Counter[int]()
         for game, is_so in cases:
-            deal = game // self.source.planned.games_per_deal
+            deal = self.source.planned.deal_of(game)
             seen[deal] += 1
             so[deal] += is_so
         sums = [sum(column) for column in zip(*(cluster_sums(m, so[deal]) for deal, m in seen.items()), strict=True)]

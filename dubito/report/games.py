@@ -156,7 +156,7 @@ class ShownGames:
             self.with_pages.append(game)
             self.plays[game] = [(turn["seat"], played_cards(story, turn)) for turn in story["turns"]]
             self.turns[game] = {move: turn for move, (turn, _) in own_moves(story["turns"]).items()}
-            about = f"Deal {game // self.source.planned.games_per_deal}; seed: {self.source.seed_in_words}."
+            about = f"Deal {self.source.planned.deal_of(game)}; seed: {self.source.seed_in_words}."
             model_data = {"decisions": decisions, "pieces": texts.pieces}
             data = story | model_data | {"game": game, "opens": opening(story)[0]}
             if self.odds:
@@ -223,7 +223,7 @@ class ShownGames:
             Column("game", "game", "text", [f"{game}" for game in outcomes], links),
             Column("winner", "winner", "text", [" and ".join(names) or None for names in won]),
             Column("winner_kind", kind, "kind", kinds),
-            Column("deal", "deal", "count", [game // planned.games_per_deal for game in outcomes]),
+            Column("deal", "deal", "count", [planned.deal_of(game) for game in outcomes]),
             Column("size", "size", "count", [len(outcome.seats) for outcome in outcomes.values()]),
             Column("seats", "players by seat, with results", "text", [*map(self._list_seats, outcomes.values())]),
             *(

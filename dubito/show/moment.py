@@ -39,7 +39,7 @@ class RunMoment:
             [name for seat, name in enumerate(self.players) if seat != self.seat],
             self.seat,
             planned.seed,
-            self.number // planned.games_per_deal,
+            planned.deal_of(self.number),
             self.run.resolved.rules.model_dump(),
             game.name,
             f"{self.run}:{self.number}:{self.turn}",

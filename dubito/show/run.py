@@ -69,7 +69,7 @@ class ReplayedGames:
         deque(islice(session, max_moves), maxlen=0)
         if next(session, None) is not None:
             return None
-        return session.record(names, self.source.public_seed, game // planned.games_per_deal, None)
+        return session.record(names, self.source.public_seed, planned.deal_of(game), None)
 
     def lies(self) -> LieCounts | None:
         """Return the lies of the run's first games, or None if the game has no lies.

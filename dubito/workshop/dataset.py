@@ -288,7 +288,7 @@ def game_rows(run: Run, numbers: range) -> Iterator[_Row]:
         ]
         yield {
             "game": game,
-            "deal": game // experiment.games_per_deal,
+            "deal": experiment.deal_of(game),
             "players": [names[player] for player in outcome.seats],
             "contender_seat": outcome.contender_seat,
             "buckets": [results.buckets[bucket] for bucket in outcome.buckets(results)],
@@ -335,7 +335,7 @@ def _event_rows(run: Run, logs: ReplayedLogs, game: int) -> Iterator[_Row]:
     for number, (event, turn) in enumerate(zip(log.events, turns, strict=True)):
         yield {
             "game": game,
-            "deal": game // run.experiment.games_per_deal,
+            "deal": run.experiment.deal_of(game),
             "number": number,
             "turn": turn,
             "event": type(event).__name__,
@@ -383,7 +383,7 @@ def _decision_row(
     return {
         **row,
         **models[row["player"]],
-        "deal": row["game"] // run.experiment.games_per_deal,
+        "deal": run.experiment.deal_of(row["game"]),
         "question": game.node(row["node"]).method,
         "facts": json.dumps(game.facts.facts(recorded.position)),
         "truth": None if recorded.right is None else json.dumps(recorded.right),

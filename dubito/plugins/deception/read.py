@@ -105,7 +105,7 @@ def _add_wins(run: Run, asked: Sequence[str], counter: SheetCounter, game: int) 
             stated = read_chance_to_win(read_recorded_reply(protocol, log.text(raw)).text or "")
             if stated is not None:
                 turns.add((seat, turn))
-                counter.add_win(outcome.seats[seat], Belief(game // run.planned.games_per_deal, stated, seat in won))
+                counter.add_win(outcome.seats[seat], Belief(run.planned.deal_of(game), stated, seat in won))
 
 
 def _read_stated(run: Run, games: range) -> dict[tuple[int, int, int], float]:

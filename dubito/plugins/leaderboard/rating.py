@@ -83,9 +83,7 @@ def rated_games(run: Run) -> Iterator[RatedGame]:
     for number, row in zip(planned.game_numbers, run.db.outcomes(), strict=False):
         outcome = run.outcome(row)
         seat = outcome.contender_seat or 0
-        yield RatedGame(
-            number // planned.games_per_deal, _neighbours(outcome, seat), outcome.measure_seats(results)[seat][0]
-        )
+        yield RatedGame(planned.deal_of(number), _neighbours(outcome, seat), outcome.measure_seats(results)[seat][0])
 
 
 def exploiter_entries(run: Run, names: Iterable[str]) -> list[dict[str, Any]]:

@@ -90,7 +90,7 @@ class Forks:
         names[seat] = name
         seed = f"fork/{self.seed}/{number}"
         entrants, services = self.opponents.seat_bots(names, seed, moment.run.resolved.rules)
-        deal = moment.number // moment.run.planned.games_per_deal
+        deal = moment.run.planned.deal_of(moment.number)
         code = GameCode(game, moment.number, deal)
         with code:
             table = Table(
