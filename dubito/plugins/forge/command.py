@@ -100,10 +100,9 @@ def _print_forged(forged: Forged, bench: Bench, order: Order) -> None:
         say(f"overfitted: round {score.round.number} gains {excess} more in training than on held-out deals")
     spent = forged.spent
     say(f"calls: {spent.calls:,}, tokens: {spent.tokens:,}, cost {dollars(spent.usd)}")
-    if not forged.scores:
+    if (best := forged.chosen) is None:
         say("no round wrote a bot that can play")
         return
-    best = forged.scores[0].round
     lead = "" if forged.lead is None else f", {cell_text(forged.lead, difference)} over the second"
     say(f"chosen: round {best.number}, the best on {order.held_out} held-out deals that no round saw{lead}")
     place = "/".join(["bots/manual", *([] if bench.game.name == DUBITO else [bench.game.folder]), "NAME"])

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dubito.experiment.run import RunResult
-from dubito.experiment.stored import open_recorded_run
+from dubito.experiment.stored import Run, open_recorded_run
 from dubito.llm.prompts import prompt_names
 from dubito.plugins.forge.forge import Forged, Order, Round, digest_files, gain, own_rate, seed_of
 from dubito.plugins.forge.play import REFERENCE, Bench, describe_program
@@ -56,8 +56,8 @@ def compare(order: Order, bench: Bench, forged: Forged, deals: int) -> Compariso
     players = [*_list_models(order, bench, forged), *(describe_program(one.name, one.settings) for one in playable)]
     players += [{"bot": name} for name in (*bench.opponents, *bench.unusual) if name != bench.reference]
     result = replace(bench, calls=left).run(folder, players, seed_of(digest), deals, {})
-    names = [contender.name for contender in result.contenders]
-    rows = [_contestant(result, name) for name in names]
+    with open_recorded_run(result.folder) as run:
+        rows = [_contestant(run, result, contender.name) for contender in result.contenders]
     rows.sort(key=lambda row: -(row.rate.value or 0.0))
     return Comparison(deals, folder, rows, _measure_growth(bench, forged, deals))
 
@@ -70,20 +70,18 @@ def _list_models(order: Order, bench: Bench, forged: Forged) -> Iterator[dict[st
     for prompt in (first, *others):
         yield {"bot": _MODEL_BOT, **settings, "name": f"{order.model}, {prompt}", "prompt": prompt}
     advisers: list[tuple[str, object]] = [(name, name) for name in bench.unusual]
-    if forged.scores:
-        best = forged.scores[0].round
+    if best := forged.chosen:
         advisers.insert(0, (f"its {best.name}", {key: best.settings[key] for key in ("process", "deadline")}))
     for name, adviser in advisers:
         entry = {"bot": _MODEL_BOT, **settings, "name": f"{order.model}, advised by {name}", "prompt": first}
         yield {**entry, "adviser": adviser}
 
 
-def _contestant(result: RunResult, name: str) -> Contestant:
+def _contestant(run: Run, result: RunResult, name: str) -> Contestant:
     rate, own = own_rate(result, name), None if name == REFERENCE else gain(result, name)
     if (log := result.models.get(name)) is None:
         return Contestant(name, rate, own)
-    with open_recorded_run(result.folder) as run:
-        mean = run.model_log.mean_seconds(name)
+    mean = run.model_log.mean_seconds(name)
     seconds = mean * log.calls / log.decisions if mean is not None and log.decisions else None
     tokens = log.tokens["input"] + log.tokens["output"]
     return Contestant(name, rate, own, log.calls, tokens, log.picodollars, seconds)
@@ -99,7 +97,7 @@ def _measure_growth(bench: Bench, forged: Forged, deals: int) -> list[Growth]:
         name: bench.run(forged.folder / f"growth-{digest[:8]}-{place}", bots, seed_of(digest), deals, more)
         for place, (name, more) in enumerate(settings.items())
     }
-    scores = {score.round.number: score for score in forged.scores}
+    scores = forged.scores_by_round
     return [
         Growth(
             one,

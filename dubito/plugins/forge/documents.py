@@ -58,7 +58,7 @@ class ForgeObject(Document):
 def build_document(
     order: Order, forged: Forged, comparison: Comparison | None, game: str, reference: str, measure: str
 ) -> ForgeObject:
-    scores = {score.round.number: score for score in forged.scores}
+    scores = forged.scores_by_round
     growth = {} if comparison is None else {one.round.number: one for one in comparison.growth}
     rounds = []
     for one in forged.rounds:
@@ -86,7 +86,7 @@ def build_document(
         tokens=spent.tokens,
         usd=spent.usd / PICO,
         rounds=rounds,
-        chosen=forged.scores[0].round.number if forged.scores else None,
+        chosen=forged.chosen.number if forged.chosen else None,
         lead=None if forged.lead is None else Interval.model_validate(forged.lead),
         compared=[
             ContestantResult(

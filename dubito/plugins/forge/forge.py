@@ -111,6 +111,14 @@ class Forged:
     spent: Spend
     lead: Rate | None  # of the best round over the second, on the held-out deals
 
+    @property
+    def chosen(self) -> Round | None:
+        return self.scores[0].round if self.scores else None
+
+    @property
+    def scores_by_round(self) -> dict[int, Score]:
+        return {score.round.number: score for score in self.scores}
+
 
 def forge(order: Order, bench: Bench, folder: Path, progress: ModelProgress, say: Callable[[str], None]) -> Forged:
     """Run the rounds and choose the best. Raises RunStopped, after which the same call resumes."""

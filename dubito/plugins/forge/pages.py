@@ -34,7 +34,7 @@ _INDEX: Final = "index.html"
 def rounds_table(forged: Forged, bench: Bench, order: Order) -> ResultTable:
     measure = bench.game.results.measures[0]
     column, difference = column_kind(measure), difference_kind(measure)
-    scores = {score.round.number: score for score in forged.scores}
+    scores = forged.scores_by_round
     own = [scores.get(one.number) for one in forged.rounds]
     title = f"Bots for {bench.game.name} by {order.model}: {order.training} training deals, "
     title += f"{order.held_out} held-out deals, 95 % confidence intervals"
@@ -122,7 +122,7 @@ def _growth_chart(forged: Forged, bench: Bench) -> Iterator[Chart]:
 
 def _describe_round(one: Round, before: Round | None, forged: Forged, bench: Bench) -> Iterator[Section]:
     says = [Paragraph(problem, warning=True) for problem in one.problems]
-    if forged.scores and forged.scores[0].round is one:
+    if forged.chosen is one:
         says.insert(0, Paragraph("The chosen round: the best on held-out deals.", answer=True))
     yield Section("", [*says, *_tables_of_sizes(one, bench)])
     told = forged.folder / f"told-{one.number}.txt"
