@@ -52,9 +52,10 @@ class Translation:
 
     def _translate(self, text: str) -> str:
         """Translate a text, sentence by sentence. Raises TemplateRuntimeError if the catalog lacks a sentence."""
-        whole = self._find(text.strip())
-        if whole is not None:
-            return text.replace(text.strip(), whole) if text.strip() else text
+        if not (stripped := text.strip()):
+            return text
+        if (whole := self._find(stripped)) is not None:
+            return text.replace(stripped, whole)
         parts = _SENTENCE_END.split(text)
         for place, part in enumerate(parts):
             found = self._find(part)
