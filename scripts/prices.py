@@ -30,10 +30,11 @@ HEAD: Final = """\
 # long_write: stored for 12 hours (OpenAI) or one hour (Anthropic). above: if a call has more than `tokens` input
 # tokens, the whole call costs `times` as much, and its output `output_times`. service_tier, speed, inference_geo:
 # factors for replies that state these values; under a server, for all of its models.
-# ends: the day that the provider has announced as the model's last. as_of: the day on which `source` had the price:
+# ends: the day that the provider has announced as the model's last; fast_ends: as the last of its `speed: fast`
+# (code.claude.com/docs/en/fast-mode; Opus 4.6: at the latest). as_of: the day on which `source` had the price:
 #   G genai-prices {genai}, L litellm {litellm}, GL both (the higher price if they differ)
 #   P the provider's page, for what G and L lack: gpt-6.2-sol from developers.openai.com/api/docs/models (its ultrafast
-#     is 3 times until 2027-02-28, but listed as 6 already); fast mode of Opus 4.6 and 4.7 from
+#     is 3 times until 2027-02-28, but listed as 6 already); fast mode of Opus 4.6 to 4.8 from
 #     platform.claude.com/docs/en/build-with-claude/fast-mode
 """
 KINDS: Final = ("input", "cached_input", "cache_write", "long_write", "output")
@@ -115,6 +116,7 @@ class Line:
     above: tuple[int, Decimal, Decimal] | None = None  # tokens, factor of the input, factor of the output
     times: Mapping[str, Mapping[str, Decimal]] = field(default_factory=dict)
     ends: str | None = None
+    fast_ends: str | None = None
     source: str = "P"
 
 
@@ -131,7 +133,14 @@ BY_HAND: Final = {
             }
         },
     ),
-    **dict.fromkeys(("claude-opus-4-6", "claude-opus-4-7"), Line({}, times={"speed": {"fast": Decimal(6)}})),
+    **{
+        model: Line({}, times={"speed": {"fast": Decimal(times)}}, fast_ends=day)
+        for model, times, day in (
+            ("claude-opus-4-6", 6, "2026-07-24"),
+            ("claude-opus-4-7", 6, "2026-07-24"),
+            ("claude-opus-4-8", 2, "2026-11-30"),
+        )
+    },
 }
 
 
@@ -158,6 +167,7 @@ def most_expensive(lines: list[Line]) -> Line:
                 for mode in modes
             },
             min(filter(None, (first.ends, one.ends)), default=None),
+            first.fast_ends or one.fast_ends,
             first.source + one.source,
         )
     return first
@@ -235,7 +245,7 @@ def from_litellm(table: Mapping[str, Any], server: Server) -> Iterator[tuple[str
             times["speed"] = {"fast": Decimal(str(fast))}
         if server.genai == "openai" and (priority := times.get("service_tier", {}).get("priority")):
             times["service_tier"]["fast"] = priority  # two names for the same tier
-        line = Line(rates, long_input_step(rates, above, size * 1000), times, entry.get("deprecation_date"), "L")
+        line = Line(rates, long_input_step(rates, above, size * 1000), times, entry.get("deprecation_date"), source="L")
         yield name.removeprefix(server.prefix), line
 
 
@@ -298,7 +308,7 @@ def format_line(line: Line, day: date) -> str:
     for mode, values in line.times.items():
         said = ", ".join(f"{value}: {number(times)}" for value, times in sorted(values.items()) if times != 1)
         parts += [f"{mode}: {{{said}}}"] if said else []
-    parts += [f"ends: {line.ends}"] if line.ends else []
+    parts += [f"{key}: {day}" for key, day in (("ends", line.ends), ("fast_ends", line.fast_ends)) if day]
     return "{" + ", ".join([*parts, f"as_of: {day}", f"source: {line.source}"]) + "}"
 
 

@@ -23,7 +23,7 @@ from dubito.experiment.estimate import (
 from dubito.experiment.estimate import Estimate as PlayerFigures
 from dubito.experiment.estimate import estimate as estimate_players
 from dubito.experiment.experiment import Experiment, describe_fake_models
-from dubito.experiment.model_players import check_models, end_of_model_warnings, limit_paid_games, old_price_warnings
+from dubito.experiment.model_players import announced_ends, check_models, limit_paid_games, old_price_warnings
 from dubito.experiment.power import POWER, DealsNeeded, estimate_deals
 from dubito.experiment.resolve import resolve
 from dubito.experiment.stored import open_recorded_run
@@ -78,7 +78,7 @@ def estimate(
     found = estimate_players(run, options, runs, thoughts)
     experiment, today = run.experiment, datetime.now(UTC).date()
     for sentence in (
-        *end_of_model_warnings(run, today),
+        *announced_ends(run, today),
         *old_price_warnings(run, options, today),
     ):
         note(sentence)

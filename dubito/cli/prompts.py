@@ -31,7 +31,7 @@ from dubito.files import read_text
 from dubito.game import Game
 from dubito.game.find import Registry, find_bots
 from dubito.game.log import Position
-from dubito.llm.price_list import end_of_model_warning
+from dubito.llm.price_list import end_warnings
 from dubito.llm.prices import Price
 from dubito.llm.prompts import game_of_folder, load_prompt, prompt_names, prompt_roots
 from dubito.llm.settings import build_account
@@ -402,7 +402,8 @@ def test(
 
 
 def _note_end(settings: ModelSettings) -> None:
-    if sentence := end_of_model_warning(build_account(settings).server, settings.model, datetime.now(UTC).date()):
+    today = datetime.now(UTC).date()
+    for sentence in end_warnings(build_account(settings).server, settings.model, settings.parameters, today):
         note(sentence)
 
 

@@ -201,13 +201,13 @@ def _print_limit(run: ResolvedRun, config: Config, calls: CallOptions) -> None:
 def _print_model_warnings(run: ResolvedRun, calls: CallOptions) -> None:
     # Imported late, since runs of bots load no clients.
     from dubito.experiment.model_players import (
-        end_of_model_warnings,
+        announced_ends,
         old_price_warnings,
         unused_address_warnings,
     )
 
     today = datetime.now(UTC).date()
-    for sentence in end_of_model_warnings(run, today) if calls.preflight and not calls.offline else ():
+    for sentence in announced_ends(run, today) if calls.preflight and not calls.offline else ():
         note(sentence)
     for sentence in old_price_warnings(run, calls, today) if calls.caps.usd is not None else ():
         note(sentence)

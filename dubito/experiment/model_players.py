@@ -14,7 +14,7 @@ from dubito.experiment.servers import identify_weights
 from dubito.game import STATED, Bool, Game
 from dubito.hooks import find_batch_sender
 from dubito.llm.price_list import (
-    end_of_model_warning,
+    end_warnings,
     find_charged_by_call,
     find_price,
     find_unpriced,
@@ -203,10 +203,10 @@ def price_of_model(settings: ModelSettings, options: CallOptions) -> Price | Non
     return find_price(build_account(settings).server, settings.model, options.prices, settings.api)
 
 
-def end_of_model_warnings(run: ResolvedRun, today: date) -> list[str]:
+def announced_ends(run: ResolvedRun, today: date) -> list[str]:
     every = [model.settings for _, model in run.models]
-    warnings = [end_of_model_warning(build_account(each).server, each.model, today) for each in every]
-    return sorted({warning for warning in warnings if warning})
+    ends = (end_warnings(build_account(each).server, each.model, each.parameters, today) for each in every)
+    return sorted({warning for warnings in ends for warning in warnings})
 
 
 def old_price_warnings(run: ResolvedRun, options: CallOptions, today: date) -> list[str]:

@@ -56,6 +56,7 @@ class _Entry(CheckedModel):
     speed: _Factors = {}
     inference_geo: _Factors = {}
     ends: date | None = None
+    fast_ends: date | None = None
     as_of: date | None = None
     source: str = ""
 
@@ -108,7 +109,7 @@ def _describe_error(first: Mapping[str, Any], where: str) -> str:
         return f"{where}: write it as {{tokens: 200000, times: 2, output_times: 1.5}}, with factors from 1 to 100"
     if key in STANDARD_MODES:
         return f"{where}: write it as {{VALUE: FACTOR}}, with price factors from 0 to 100"
-    if key in ("ends", "as_of", "source"):
+    if key in ("ends", "fast_ends", "as_of", "source"):
         return f"{where}: must be {'a string' if key == 'source' else 'a day, such as 2026-11-30'}"
     return (
         f"{where}: a price needs {{{', '.join(_REQUIRED)}}}, numbers from 0 to {_MAX_PRICE:,} in USD per million tokens"
@@ -162,6 +163,7 @@ class _Line:
     price: Price
     as_of: date | None  # when the price was read
     ends: date | None  # the model's announced end
+    fast_ends: date | None  # the announced end of its `speed: fast`
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +205,7 @@ def _set_highest(price: Price, highest: Mapping[str, Fraction]) -> Price:
 
 def _parse_lines(entries: Mapping[str, Any], common: Terms) -> dict[str, _Line]:
     parsed = ((str(model), _Entry.model_validate(entry)) for model, entry in entries.items())
-    return {model: _Line(_build_price(one, model, common), one.as_of, one.ends) for model, one in parsed}
+    return {model: _Line(_build_price(one, model, common), one.as_of, one.ends, one.fast_ends) for model, one in parsed}
 
 
 def find_price(server: str, model: str, own: Mapping[str, Price], api: str = "") -> Price | None:
@@ -238,18 +240,25 @@ def old_price_warning(server: str, model: str, own: Mapping[str, Price], today: 
     )
 
 
-def end_of_model_warning(server: str, model: str, today: date) -> str | None:
-    """Return a warning if the provider has announced that the model is retired, or will be soon."""
-    line = _find_line(server, model)
-    if line is None or line.ends is None or line.ends - today > _END_NOTICE:
-        return None
-    days = (line.ends - today).days
-    when = f"in {days} day{'s' * (days > 1)}" if days > 0 else "today" if days == 0 else "so it may no longer answer"
+def end_warnings(server: str, model: str, parameters: Mapping[str, Any], today: date) -> list[str]:
+    """Return warnings if the provider has announced the end of the model, or of a mode that the player asks for."""
+    line, name = _find_line(server, model), one_line(model)
+    if line is None:
+        return []
+    ends = [(name, line.ends, "it may no longer answer")]
+    if parameters.get("speed") == "fast":
+        ends.append((f"`speed: fast` of {name}", line.fast_ends, "it may be refused or have no effect"))
+    return [
+        _end_warning(what, end, (end - today).days, effect)
+        for what, end, effect in ends
+        if end and end - today <= _END_NOTICE
+    ]
+
+
+def _end_warning(what: str, end: date, days: int, effect: str) -> str:
+    when = f"in {days} day{'s' * (days > 1)}" if days > 0 else "today" if days == 0 else f"so {effect}"
     verb = "retires" if days >= 0 else "retired"
-    return (
-        f"note: the provider {verb} {one_line(model)} on {line.ends:%Y-%m-%d}, {when}: after that, this run cannot be "
-        "repeated"
-    )
+    return f"note: the provider {verb} {what} on {end:%Y-%m-%d}, {when}: after that, this run cannot be repeated"
 
 
 def _find_line(server: str, model: str) -> _Line | None:

@@ -18,7 +18,7 @@ from dubito.games.dubito.game import GAME
 from dubito.house.core import model_names
 from dubito.llm import price_list
 from dubito.llm.price_list import (
-    end_of_model_warning,
+    end_warnings,
     find_charged_by_call,
     find_price,
     find_unpriced,
@@ -389,7 +389,7 @@ def test_suggested_price_line_is_valid_and_the_highest() -> None:
 
 def test_end_of_a_model_is_announced_30_days_before() -> None:
     def told(*day: int, model: str = "claude-sonnet-4-5") -> str | None:
-        return end_of_model_warning(ANTHROPIC, model, date(*day))
+        return next(iter(end_warnings(ANTHROPIC, model, {}, date(*day))), None)
 
     start, after = "note: the provider retires claude-sonnet-4-5", "after that, this run cannot be repeated"
     assert told(2026, 10, 30) is None
@@ -401,7 +401,21 @@ def test_end_of_a_model_is_announced_30_days_before() -> None:
     )
     assert str(told(2026, 11, 24, model="claude-sonnet-4-5-20250929")).startswith(f"{start}-20250929")
     assert told(2026, 11, 24, model="claude-sonnet-5") is None
-    assert end_of_model_warning("http://127.0.0.1:1/v1", "claude-sonnet-4-5", date(2026, 11, 24)) is None
+    assert end_warnings("http://127.0.0.1:1/v1", "claude-sonnet-4-5", {}, date(2026, 11, 24)) == []
+
+
+def test_end_of_fast_mode_is_announced_to_those_who_use_it() -> None:
+    def ends(model: str, *day: int, **parameters: str) -> list[str]:
+        return end_warnings(ANTHROPIC, model, parameters, date(*day))
+
+    assert ends("claude-opus-4-8", 2026, 11, 29, speed="fast") == [
+        "note: the provider retires `speed: fast` of claude-opus-4-8 on 2026-11-30, in 1 day: after that, this run "
+        "cannot be repeated"
+    ]
+    assert ends("claude-opus-4-8", 2026, 11, 29, speed="standard") == ends("claude-opus-4-8", 2026, 11, 29) == []
+    (gone,) = ends("claude-opus-4-7", 2026, 11, 29, speed="fast")
+    assert "retired `speed: fast` of claude-opus-4-7 on 2026-07-24, so it may be refused or have no effect" in gone
+    assert ends("claude-opus-5-5", 2026, 11, 29, speed="fast") == []
 
 
 def test_old_list_prices_are_reported() -> None:

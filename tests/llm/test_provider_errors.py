@@ -145,6 +145,7 @@ def test_any_retry_header_is_parsed_or_ignored(said: str) -> None:
             *("messages", {"temperature": 1}, "`temperature` is not supported with this model."),
             "change `parameters.temperature`",
         ),
+        ("messages", {"speed": "fast"}, "speed: Extra inputs are not permitted", "remove `speed` from `parameters`"),
         ("chat", {"top_p": 1, "top_k": 2}, "Invalid 'top_k': too many", "change `parameters.top_k`"),
         ("responses", {}, "Invalid 'max_output_tokens': too many", "lower `max_output`"),
         ("chat", {}, "max_tokens is too large: 8192", "lower `max_output`"),

@@ -20,7 +20,7 @@ from dubito.experiment.estimate import (
     useful_in_flight,
 )
 from dubito.experiment.experiment import StopRule
-from dubito.experiment.model_players import end_of_model_warnings, old_price_warnings
+from dubito.experiment.model_players import announced_ends, old_price_warnings
 from dubito.llm import prices
 from dubito.store.spend import PICO, Caps
 from tests.cli.kit import Shell
@@ -106,9 +106,9 @@ def test_all_used_prices_are_checked_for_the_given_day(tmp_path: Path) -> None:
     said = old_price_warnings(resolved(small(*players)), calls, date(2099, 1, 1))
     assert [sentence.split()[4] for sentence in said] == ["https://api.anthropic.com", OPENAI]
     assert old_price_warnings(resolved(small(*players)), calls, date(2026, 11, 25)) == []
-    assert end_of_model_warnings(resolved(small(*players)), date(2026, 11, 25)) == []
+    assert announced_ends(resolved(small(*players)), date(2026, 11, 25)) == []
     ending = small(*players[1:], {"bot": "AnthropicBot", "name": "five", "model": "claude-sonnet-4-5"})
-    assert [one.split()[2:5] for one in end_of_model_warnings(resolved(ending), date(2026, 11, 25))] == [
+    assert [one.split()[2:5] for one in announced_ends(resolved(ending), date(2026, 11, 25))] == [
         ["provider", "retires", "claude-sonnet-4-5"]
     ]
 
