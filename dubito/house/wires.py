@@ -251,7 +251,7 @@ class AnthropicWire(Wire):
             "stop_sequence": None,
             "stop_details": details if declined else None,
             "container": None,
-            "usage": _messages_usage(prompt, written),
+            "usage": _messages_usage(body, prompt, written),
         }
 
     def error(self, refusal: Refusal, request_id: str) -> JsonBody:
@@ -317,7 +317,7 @@ def _content(request: HouseRequest, written: ModelOutput) -> list[JsonBody]:
     return blocks
 
 
-def _messages_usage(prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
+def _messages_usage(body: JsonBody, prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
     return {
         # The count excludes cached tokens.
         "input_tokens": prompt.tokens - prompt.cached,
@@ -327,7 +327,14 @@ def _messages_usage(prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
         "output_tokens": written.tokens,
         "output_tokens_details": {"thinking_tokens": written.thought_tokens},
         "service_tier": "standard",
+        **{name: body[name] for name in ("speed", "inference_geo") if body.get(name)},
     }
+
+
+def _served_tier(body: JsonBody) -> str:
+    """Return the service tier in a reply of OpenAI: what was asked for, or the default one for `auto`."""
+    tier = body.get("service_tier") or "auto"
+    return "default" if tier == "auto" else str(tier)
 
 
 _MIN_CACHED: Final = 1024  # tokens; OpenAI does not cache shorter prefixes
@@ -496,7 +503,7 @@ class ChatWire(OpenAIWire):
                 {"index": 0, "message": message, "logprobs": _logprobs(body, written), "finish_reason": finish}
             ],
             "usage": _chat_usage(prompt, written),
-            "service_tier": "default",
+            "service_tier": _served_tier(body),
             "system_fingerprint": None,
         }
 
@@ -622,7 +629,7 @@ class ResponsesWire(OpenAIWire):
             "incomplete_details": {"reason": reason} if reason else None,
             "model": prompt.model,
             "output": _output(request, written, status),
-            "service_tier": "default",
+            "service_tier": _served_tier(body),
             "text": {"format": {"type": "text"}, "verbosity": "medium", **section(body, "text")},
             "usage": _responses_usage(prompt, written),
         }

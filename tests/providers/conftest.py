@@ -18,4 +18,5 @@ def providers(fakes: Providers, monkeypatch: pytest.MonkeyPatch) -> Providers:
     for name, value in fakes.variables.items():
         monkeypatch.setenv(name, value)
     fakes.heard.clear()
+    fakes.faults.clear()
     return fakes

@@ -8,7 +8,7 @@ from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 from urllib.parse import urlsplit
 
 import trustme
@@ -72,8 +72,18 @@ SETTINGS: Final[Mapping[Api, Mapping[str, dict[str, Any]]]] = {
         "tier": {"parameters": {"service_tier": "auto", "inference_geo": "us", "speed": "fast"}},
         "marks": {"parameters": {"metadata": {"user_id": "me"}, "cache_control": {"type": "ephemeral"}}},
     },
-    "gemini": {DEFAULT: {}},
+    "gemini": {
+        DEFAULT: {},
+        "rules as user": {"system": "user"},
+        "thinking": {"parameters": {"generationConfig": {"thinkingConfig": {"thinkingBudget": 512}}}},
+        "sampling": {"parameters": {"generationConfig": {"temperature": 0.5, "topK": 9, "seed": 1}}},
+        "safety": {
+            "parameters": {"safetySettings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_ONLY_HIGH"}]}
+        },
+    },
 }
+Fault = Literal["overloaded", "cut"]  # of a reply: status 529 instead, or only half of its bytes
+FAULTS: Final = get_args(Fault)
 _HOP_HEADERS: Final = ("connection", "content-length", "transfer-encoding")
 
 
@@ -103,71 +113,100 @@ def _play_honestly(model: str, text: str, chance: Random, schema: Mapping[str, A
     return house_policy([GAME]).answer("house-honest", text, chance, schema)
 
 
+def _write_cache(answer: bytes) -> bytes:
+    """Return a reply whose cached tokens are written to the provider's cache instead of read from it."""
+    reply = json.loads(answer)
+    usage = reply.get("usage", {})
+    if read := usage.get("cache_read_input_tokens"):
+        usage |= {"cache_read_input_tokens": 0, "cache_creation_input_tokens": read}
+        usage["cache_creation"]["ephemeral_5m_input_tokens"] = read
+    details = usage.get("input_tokens_details") or usage.get("prompt_tokens_details") or {}
+    if read := details.get("cached_tokens"):
+        details |= {"cached_tokens": 0, "cache_write_tokens": read}
+    return json.dumps(reply).encode()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Decrypts a connection to a provider, and passes its requests on."""
+
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # sends head and body in one packet
+    providers: "Providers"
+    host = ""
+
+    def do_CONNECT(self) -> None:
+        self.host = self.path.partition(":")[0]
+        if self.host not in self.providers.contexts:
+            self.send_error(502)
+            return
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.flush()
+        self.connection = self.providers.contexts[self.host].wrap_socket(self.connection, server_side=True)
+        self.rfile, self.wfile = self.connection.makefile("rb"), self.connection.makefile("wb")
+        self.close_connection = False
+
+    def do_POST(self) -> None:
+        raw = self.rfile.read(int(self.headers.get("content-length", 0)))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        connection = HTTPConnection("127.0.0.1", self.providers.house.port)
+        connection.request(self.command, self.path, raw, headers)
+        response = connection.getresponse()
+        status, answer, heard = response.status, response.read(), self.providers.heard
+        connection.close()
+        is_reply = b'"usage' in answer
+        is_first = not any(b'"usage' in each.answer for each in heard)
+        if is_reply and is_first:
+            answer = _write_cache(answer)
+        # The first reply answers a preflight question.
+        fault = self.providers.faults.pop() if is_reply and not is_first and self.providers.faults else None
+        if fault == "overloaded":
+            status, answer = 529, b""
+        heard.append(Heard(self.host, self.path, headers, raw, status, answer))
+        self.send_response(status)
+        for name, value in response.getheaders():
+            if name.lower() not in _HOP_HEADERS:
+                self.send_header(name, value)
+        self.send_header("content-length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer[: len(answer) // 2] if fault == "cut" else answer)
+        self.close_connection |= fault == "cut"
+
+    def do_GET(self) -> None:
+        self.do_POST()
+
+    def finish(self) -> None:
+        super().finish()
+        self.connection.close()
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
 class Providers(Loopback):
-    """A proxy that decrypts what is sent to the providers, and lets the built-in server answer. A context manager."""
+    """A proxy that decrypts what is sent to the providers, and lets the built-in server answer. A context manager.
+
+    The built-in server assumes that an earlier request filled the provider's cache. Here, the first one does so. Each
+    fault is the next reply's.
+    """
 
     def __init__(self, folder: Path) -> None:
         authority = trustme.CA()
         self.certificates = folder / "authority.pem"
         authority.cert_pem.write_to_path(self.certificates)
-        contexts = {host: _server_context(authority, host) for host in HOSTS.values()}
-        house = self._house = House(policy=Policy(tuple(MODELS.values()), _play_honestly))
-        heard = self.heard = list[Heard]()
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            wbufsize = -1  # sends head and body in one packet
-            host = ""
-
-            def do_CONNECT(self) -> None:
-                self.host = self.path.partition(":")[0]
-                if self.host not in contexts:
-                    self.send_error(502)
-                    return
-                self.send_response(200)
-                self.end_headers()
-                self.wfile.flush()
-                self.connection = contexts[self.host].wrap_socket(self.connection, server_side=True)
-                self.rfile, self.wfile = self.connection.makefile("rb"), self.connection.makefile("wb")
-                self.close_connection = False
-
-            def do_POST(self) -> None:
-                raw = self.rfile.read(int(self.headers.get("content-length", 0)))
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                connection = HTTPConnection("127.0.0.1", house.port)
-                connection.request(self.command, self.path, raw, headers)
-                response = connection.getresponse()
-                answer = response.read()
-                connection.close()
-                heard.append(Heard(self.host, self.path, headers, raw, response.status, answer))
-                self.send_response(response.status)
-                for name, value in response.getheaders():
-                    if name.lower() not in _HOP_HEADERS:
-                        self.send_header(name, value)
-                self.send_header("content-length", str(len(answer)))
-                self.end_headers()
-                self.wfile.write(answer)
-
-            def do_GET(self) -> None:
-                self.do_POST()
-
-            def finish(self) -> None:
-                super().finish()
-                self.connection.close()
-
-            def log_message(self, *_: object) -> None:
-                """Print nothing."""
-
-        super().__init__(Handler)
+        self.contexts = {host: _server_context(authority, host) for host in HOSTS.values()}
+        self.house = House(policy=Policy(tuple(MODELS.values()), _play_honestly))
+        self.heard, self.faults = list[Heard](), list[Fault]()
+        super().__init__(type("Handler", (_Handler,), {"providers": self}))
 
     def __enter__(self) -> "Providers":
-        self._house.__enter__()
+        self.house.__enter__()
         super().__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
         super().__exit__()
-        self._house.__exit__(None, None, None)
+        self.house.__exit__(None, None, None)
 
     @property
     def variables(self) -> dict[str, str]:

@@ -80,6 +80,22 @@ def test_bodies_have_the_sdks_types(api: Api, title: str, at_length: bool, subte
                 assert {fault for body in whole + streamed for fault in find_faults(body, PARAMETERS[api])} == set()
 
 
+@pytest.mark.at_length
+@pytest.mark.parametrize("title", playable())
+def test_gemini_bodies_have_googles_types(title: str, subtests: pytest.Subtests) -> None:
+    """Google's own reader of the protocol's JSON refuses unknown fields and wrong types."""
+    types = pytest.importorskip("google.ai.generativelanguage_v1beta.types")  # of google-ai-generativelanguage
+    json_format = pytest.importorskip("google.protobuf.json_format")
+    message = type(types.GenerateContentRequest.pb(types.GenerateContentRequest()))
+    game = find_game(title, REPO)
+    for name in prompt_names(REPO, game):
+        asked = questions(load_prompt(name, REPO, game).for_api("gemini"), at_length=True)
+        for settings in SETTINGS["gemini"]:
+            with subtests.test(prompt=name, settings=settings):
+                for request in requests(asked, settings_of("gemini", settings)):
+                    json_format.ParseDict(request.body, message())
+
+
 @pytest.mark.parametrize("title", in_gate(playable(), ["dubito"]))
 def test_schemas_have_only_rules_that_anthropic_enforces(title: str, at_length: bool) -> None:
     """Anthropic's SDK moves other rules, such as the length of a text, into descriptions."""

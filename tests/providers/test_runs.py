@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any, Final
+from fractions import Fraction
+from math import ceil
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -15,12 +17,14 @@ from tests.cli.kit import REPO, Shell
 from tests.conftest import in_gate
 from tests.house.kit import usage_in
 from tests.llm.kit import config_file
-from tests.providers.kit import DEFAULT, HOSTS, KEYS, MODELS, SETTINGS, Heard, Providers
+from tests.providers.kit import DEFAULT, FAULTS, HOSTS, KEYS, MODELS, SETTINGS, Fault, Heard, Providers
 from tests.providers.typed import ANTHROPIC_BATCH, OPENAI_BATCH, PARAMETERS, find_faults
 
 _GEMINI: Final = ":generateContent"
 _PLAIN: Final = "plain"
-_UNREPORTED: Final = "tier"  # the built-in server does not say how it served a request
+# Of the list price, by settings: flex costs half; fast mode costs twice as much, and 1.1 times in the US.
+_FACTORS: Final = {("responses", "tier"): "0.5", ("chat", "tier"): "0.5", ("messages", "tier"): "2.2"}
+_LONG_WRITES: Final = ("responses", "tier")  # what is cached for 12 hours costs more
 # API, prompt, settings, and whether the run waits for batches.
 CASES: Final = [
     *((api, prompt, DEFAULT, False) for api in SETTINGS for prompt in prompt_names(REPO)),
@@ -29,11 +33,12 @@ CASES: Final = [
         (api, _PLAIN, name, False)
         for api, named in SETTINGS.items()
         for name, settings in named.items()
-        if name not in (DEFAULT, _UNREPORTED) and "base_url" not in settings
+        if name != DEFAULT and "base_url" not in settings
     ),
 ]
 IN_GATE: Final = [
-    *((api, _PLAIN, DEFAULT, False) for api in ("responses", "messages", "gemini")),
+    *((api, _PLAIN, DEFAULT, False) for api in ("responses", "gemini")),
+    ("messages", _PLAIN, "tier", False),
     ("messages", _PLAIN, DEFAULT, True),
 ]
 
@@ -73,21 +78,39 @@ def is_call(heard: Heard) -> bool:
     return bool(heard.raw) and heard.path.endswith((*(find_protocol(api).path for api in PARAMETERS), _GEMINI))
 
 
-def counts(reply: Any) -> tuple[int, int, int]:
-    """Return the tokens of the whole input, the output and the cached input."""
+class Counts(NamedTuple):
+    """The tokens that a reply reports: the whole input, the output, and what was read from and written to the cache."""
+
+    input: int
+    output: int
+    read: int
+    written: int
+
+
+def count(reply: Any) -> Counts:
     if usage := reply.get("usageMetadata"):
-        return usage["promptTokenCount"], usage["candidatesTokenCount"], usage.get("cachedContentTokenCount", 0)
-    return usage_in(json.dumps(reply))
+        counts = usage["promptTokenCount"], usage["candidatesTokenCount"], usage.get("cachedContentTokenCount", 0)
+        return Counts(*counts, written=0)
+    usage = reply["usage"]
+    if "cache_read_input_tokens" in usage:
+        read, written = usage["cache_read_input_tokens"], usage["cache_creation_input_tokens"]
+        return Counts(usage["input_tokens"] + read + written, usage["output_tokens"], read, written)
+    details = usage.get("input_tokens_details") or usage["prompt_tokens_details"]
+    whole, output, read = usage_in(json.dumps(reply))
+    return Counts(whole, output, read, details["cache_write_tokens"])
 
 
-def bill(api: Api, heard: Heard) -> int:
-    """Return the list price of the replies in an answer, in picodollars. Batches cost half of it."""
+def bill(api: Api, settings: str, heard: Heard) -> int:
+    """Return what the replies in an answer cost, in picodollars. Batches cost half of the list price."""
     price = find_price(find_protocol(api).address, MODELS[api], {}, api)
     assert price is not None
+    write = price.long_write if (api, settings) == _LONG_WRITES else price.cache_write
+    factor = Fraction(_FACTORS.get((api, settings), "1") if is_call(heard) else "0.5")
     total = 0
-    for whole, output, cached in map(counts, replies(heard)):
-        total += (whole - cached) * price.input + cached * price.cached_input + output * price.output
-    return total if is_call(heard) else total // 2
+    for one in map(count, replies(heard)):
+        tokens = (one.input - one.read - one.written) * price.input + one.output * price.output
+        total += ceil((tokens + one.read * price.cached_input + one.written * write) * factor)
+    return total
 
 
 @pytest.mark.parametrize(("api", "prompt", "settings", "waits"), in_gate(CASES, IN_GATE))
@@ -98,6 +121,9 @@ def test_run_at_a_providers_own_address(
     player = {"bot": "LLMBot", "name": "p", "api": api, "model": MODELS[api], "prompt": prompt}
     more = SETTINGS[api][settings] | ({"wait": "batch"} if waits else {})
     ended = shell("run", config_file(player | more), "--output", "r", "--quiet")
+    if api == "decisions" and prompt.startswith("plain-"):  # a translation
+        assert (ended.code, "`language`" in ended.err, providers.heard) == (2, True, [])
+        return
     assert (ended.code, ended.err) == (0, "")
     assert {(heard.host, heard.status) for heard in providers.heard} == {(HOSTS[api], 200)}
     assert {
@@ -109,5 +135,21 @@ def test_run_at_a_providers_own_address(
         assert not any(name.startswith("x-dubito") for name in heard.headers)
     (model,) = json.loads(shell("status", "r", "--json").out)["models"]
     assert model["calls"] == sum(len(replies(heard)) for heard in providers.heard)
-    assert round(model["usd"] * PICO) == sum(bill(api, heard) for heard in providers.heard)
+    assert round(model["usd"] * PICO) == sum(bill(api, settings, heard) for heard in providers.heard)
     assert model["usd_assumed"] == 0
+
+
+@pytest.mark.parametrize("fault", in_gate(FAULTS, ["cut"]))
+@pytest.mark.parametrize("api", in_gate([api for api in SETTINGS if api != "decisions"], ["messages"]))
+def test_a_fault_on_the_way_to_a_provider_is_repaired(
+    shell: Shell, providers: Providers, api: Api, fault: Fault
+) -> None:
+    """The call is repeated, and it is assumed to cost money if the provider answered."""
+    player = {"bot": "LLMBot", "name": "p", "api": api, "model": MODELS[api], "prompt": _PLAIN}
+    providers.faults.append(fault)
+    ended = shell("run", config_file(player), "--output", "r", "--quiet")
+    assert (ended.code, ended.err, providers.faults) == (0, "", [])
+    (model,) = json.loads(shell("status", "r", "--json").out)["models"]
+    calls = [heard.body for heard in providers.heard]
+    assert model["calls"] == len(calls) == 1 + len({json.dumps(body) for body in calls})
+    assert (model["usd_assumed"] > 0) == (fault == "cut")
