@@ -82,7 +82,7 @@ def test_order_of_questions_r24(p: TurnData, hand: Sequence[int], yes: str, aske
         ("", (0.5,), 8, [8]),  # one random card, honestly declared
     ],
 )
-def test_opening_r24(yes: str, draws: Sequence[float], number: int, cards: list[int]) -> None:
+def test_opening_follows_the_answers_r24(yes: str, draws: Sequence[float], number: int, cards: list[int]) -> None:
     hand = (1, 1, 5, 8, 9, 9)
     output = answering(hand, yes, *draws).play(opening(hand))
     assert (output.doubt, output.number, output.cards) == (False, number, cards)
@@ -104,7 +104,9 @@ def test_opening_r24(yes: str, draws: Sequence[float], number: int, cards: list[
         ((0, 2, 3, 4, 5), "", (0, 0), [0]),
     ],
 )
-def test_regular_r24(hand: Sequence[int], yes: str, draws: Sequence[float], cards: list[int]) -> None:
+def test_later_play_follows_the_answers_r24(
+    hand: Sequence[int], yes: str, draws: Sequence[float], cards: list[int]
+) -> None:
     output = answering(hand, yes, *draws).play(regular(hand))
     assert (output.doubt, output.number, output.cards) == (False, None, cards)
 

@@ -198,7 +198,7 @@ def tipping_share(size: int, played: int, *, opened: bool = False, holds: bool =
         (25, 550, 300, 0),
     ],
 )
-def test_claude_bot_thresholds(size: int, one: int | None, two: int | None, three: int | None) -> None:
+def test_claude_bot_doubts_at_its_thresholds(size: int, one: int | None, two: int | None, three: int | None) -> None:
     assert [tipping_share(size, played) for played in (1, 2, 3)] == [one, two, three]
 
 

@@ -82,7 +82,7 @@ def test_unrecorded_request_fails(tmp_path: Path, vcr: Any) -> None:
 
 
 @pytest.mark.block_network
-def test_no_server_is_asked() -> None:
+def test_connecting_to_a_server_is_refused() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as client:
         address = server.getsockname()
         with pytest.raises(RuntimeError, match="Network is disabled"):

@@ -38,7 +38,7 @@ def play_config(protocol: Api, prompt: str, index: dict[str, Any], folder: Path)
 @pytest.mark.vcr
 @pytest.mark.block_network
 @pytest.mark.parametrize(("protocol", "prompt"), SCENES)
-def test_a_recorded_game(tmp_path: Path, protocol: Api, prompt: str, vcr: Any) -> None:
+def test_recorded_game_has_the_same_digest_and_outcomes(tmp_path: Path, protocol: Api, prompt: str, vcr: Any) -> None:
     index = yaml.safe_load(INDEX.read_text(encoding="utf-8"))
     with played_whole(vcr):
         run = play_config(protocol, prompt, index, tmp_path / "run")

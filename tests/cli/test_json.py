@@ -104,7 +104,7 @@ def test_an_error_prints_no_object(shell: Shell, words: tuple[str, ...]) -> None
 
 
 @pytest.mark.parametrize("game", ["dubito", "bs", "defuse"])
-def test_bots_and_games(shell: Shell, game: str) -> None:
+def test_json_lists_the_bots_and_games_of_the_tables(shell: Shell, game: str) -> None:
     shell.bot("half.py", "class Half:\n    pass\n")
     found = printed(shell, documents.BotsObject, "bots", "--game", game)
     table = shell("bots", "--game", game).out

@@ -51,7 +51,7 @@ def test_stopped_run_reports_its_progress(shell: Shell) -> None:
     assert " stopped  10 of 1,000 " in shell("status", "runs").out
 
 
-def test_folder_without_runs(shell: Shell) -> None:
+def test_commands_say_that_a_folder_has_no_runs(shell: Shell) -> None:
     assert shell("status", "runs").err == "dubito: runs does not exist: no runs in runs either\n"
     Path("runs").mkdir()
     for command in ("status", "report", "replay", "compare"):

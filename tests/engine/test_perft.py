@@ -85,7 +85,7 @@ IDS = [f"{line.win_rule} {line.ranks}x{line.copies} {line.hands}" for line in LI
 
 
 @pytest.mark.parametrize("line", LINES, ids=IDS)
-def test_perft(line: Line, ways: list[int]) -> None:
+def test_number_of_legal_outputs_is_exact(line: Line, ways: list[int]) -> None:
     """R3, R4, R6-R11: count the legal outputs and their results exactly."""
     game = position(line.hands, line.win_rule, ranks=line.ranks, copies=line.copies)
     found = count(game, [0] * len(ways))

@@ -94,7 +94,7 @@ def test_r22_is_first_turn() -> None:
     assert player(game).is_first_turn(game.turn_data()) is False
 
 
-def test_r22_uncertainty_value() -> None:
+def test_r22_uncertainty_value_is_a_twentieth() -> None:
     assert PlayerAI.uncertainty_value == 0.05
 
 

@@ -104,7 +104,7 @@ def test_r28_each_seat_and_game_has_a_new_instance_and_settings() -> None:
 
 @pytest.mark.parametrize("maximize", [True, False])
 @pytest.mark.parametrize("moves", [(), ("A as 3",)])
-def test_r28_bluff(maximize: bool, moves: tuple[str, ...]) -> None:
+def test_r28_bluff_plays_random_cards(maximize: bool, moves: tuple[str, ...]) -> None:
     """R28, R24: a bluff plays random cards, and has a number only when opening."""
     player, p = seated("2344", moves)
     sizes = set()
@@ -126,7 +126,7 @@ def test_r28_bluff(maximize: bool, moves: tuple[str, ...]) -> None:
         ("*34", ("A as 3",), False, TurnOutput(False, None, [3])),
     ],
 )
-def test_r28_play_truthfully(held: str, moves: tuple[str, ...], maximize: bool, expected: TurnOutput) -> None:
+def test_r28_play_truthfully_is_honest(held: str, moves: tuple[str, ...], maximize: bool, expected: TurnOutput) -> None:
     player, p = seated(held, moves)
     assert player.play_truthfully(p, maximize=maximize) == expected
     assert sorted(player.cards) == sorted(cards(held))
@@ -176,7 +176,7 @@ def test_r28_bot_is_blamed_by_name() -> None:
         ("", lambda view: view.pick_random(1), ""),
     ],
 )
-def test_r28_picks(held: str, pick: Callable[[HandView], list[int]], expected: str) -> None:
+def test_r28_picks_take_only_held_cards(held: str, pick: Callable[[HandView], list[int]], expected: str) -> None:
     """R28, R25: picks return at most the held cards and leave the hand unchanged. The bot owns the returned list."""
     own = view(held)
     picked = pick(own)

@@ -57,7 +57,7 @@ def calibration(*deals: Deal) -> Calibration:
     return one
 
 
-def test_a_worked_example() -> None:
+def test_calibration_of_a_worked_example_is_exact() -> None:
     """((.9 - 1)^2 + (.9 - 0)^2 + (.2 - 0)^2 + (.3 - 0)^2) / 4 = .95 / 4. Two statements are unusable."""
     one = calibration(
         [make_statement(0.9, True), make_statement(0.2, False), make_statement(None, True)],

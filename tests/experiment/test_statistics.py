@@ -133,7 +133,7 @@ def test_student_matches_the_published_table(df: int, point: float) -> None:
     assert student_quantile(df) == pytest.approx(point, abs=0.004)
 
 
-def test_paired_differences() -> None:
+def test_paired_difference_has_a_t_interval() -> None:
     """D is 1, 1, 1, -1 and twelve times 0.
 
     The mean is 1/8, the variance 0.25, the standard error 1/8, and t(15) = 2.131.

@@ -109,7 +109,7 @@ def pairs(faults: Iterable[str]) -> list[Any]:
 
 
 @pytest.mark.parametrize(("protocol", "struck"), pairs(CONTENT_FAULTS), indirect=["struck"])
-def test_a_content_fault(struck: Desk, protocol: Api, request: pytest.FixtureRequest) -> None:
+def test_content_fault_is_answered_or_has_a_cause(struck: Desk, protocol: Api, request: pytest.FixtureRequest) -> None:
     """The reply is an answer or has a cause, and the re-ask states what was wrong and what is expected."""
     fault = request.node.callspec.params["struck"]
     expected, words = REPLIES[fault]

@@ -121,7 +121,7 @@ def test_incomplete_text_is_not_an_answer(finish: str) -> None:
 @REPEATS
 @given(near_answers())
 @example('{"answer": true, "answer": true}')
-def test_generated_texts(text: str) -> None:
+def test_generated_texts_are_read_or_refused(text: str) -> None:
     check_text(text)
 
 
@@ -185,7 +185,7 @@ def test_every_body_of_the_corpus(protocol: Api, at_length: bool) -> None:
 
 @REPEATS
 @given(st.sampled_from(PROTOCOLS), near_bodies)
-def test_generated_bodies(protocol: Api, body: Any) -> None:
+def test_generated_bodies_are_read_or_refused(protocol: Api, body: Any) -> None:
     check_body(protocol, json.dumps(body))
 
 

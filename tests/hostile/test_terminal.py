@@ -107,7 +107,7 @@ def poison(value: Any, path: tuple[Any, ...]) -> Any:
     return copy
 
 
-def test_a_saved_game(home: Path, at_length: bool) -> None:
+def test_saved_game_cannot_steer_the_terminal(home: Path, at_length: bool) -> None:
     game = json.loads((home / "game.json").read_text())
     found = [*places(game)]
     assert {("story", 1), ("players", 0)} <= {*found}
@@ -118,7 +118,7 @@ def test_a_saved_game(home: Path, at_length: bool) -> None:
     assert steers(on_terminal("replay", "game.json")) == []
 
 
-def test_a_position(home: Path) -> None:
+def test_file_of_a_position_cannot_steer_the_terminal(home: Path) -> None:
     file = next((home / "positions").glob("*.json"))
     position = json.loads(file.read_text())
     for path in places(position):
@@ -153,7 +153,7 @@ def test_a_run_and_a_recorded_trial(home: Path, run: str, at_length: bool) -> No
             assert steers(on_terminal(*command.split())) == [], (table, column, command)
 
 
-def test_an_exported_run(home: Path, at_length: bool) -> None:
+def test_exported_run_cannot_steer_the_terminal(home: Path, at_length: bool) -> None:
     with zipfile.ZipFile(home / "r.zip") as export:
         files = {name: export.read(name) for name in export.namelist()}
     name = next(name for name in files if name.endswith("manifest.yaml"))

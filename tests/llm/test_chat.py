@@ -35,7 +35,7 @@ def read(message: Any, finish: Any = "stop") -> Reply:
         (None, "stop", None, "other"),
     ],
 )
-def test_text_and_end(message: Any, finish: Any, text: str | None, read_as: Finish) -> None:
+def test_text_and_end_of_a_reply_are_read(message: Any, finish: Any, text: str | None, read_as: Finish) -> None:
     reply = read(message, finish)
     assert (reply.text, reply.finish) == (text, read_as)
 

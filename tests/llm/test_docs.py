@@ -113,7 +113,7 @@ def test_the_model_is_not_asked_what_the_bot_knows(written: Shell) -> None:
     assert claims("sure") == {False}
 
 
-def test_the_commands_run(written: Shell) -> None:
+def test_commands_of_the_guide_run(written: Shell) -> None:
     commands = [shlex.split(block) for block in blocks("sh")]
     assert len(commands) == 1
     for program, *words in commands:

@@ -18,7 +18,7 @@ def read(protocol: Api, body: Any) -> Reply:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize(("finish", "read_as"), [("stop", "stop"), ("length", "length"), ("filter", "refusal")])
-def test_text_and_finish(protocol: Api, finish: str, read_as: str) -> None:
+def test_text_and_end_of_a_reply_are_read(protocol: Api, finish: str, read_as: str) -> None:
     reply = read(protocol, reply_body(protocol, YES, finish))
     assert (reply.text, reply.finish, reply.origin) == (YES, read_as, "live")
 

@@ -20,7 +20,7 @@ def lines(shell: Shell, folder: str = "r") -> list[str]:
     return ended.out.splitlines()
 
 
-def test_a_finished_run(shell: Shell) -> None:
+def test_status_of_a_finished_run_adds_up_its_calls(shell: Shell) -> None:
     with Server(lambda heard: respond(heard.protocol)) as server:
         ended = run_cli(shell, player_at(server), prices={"some-model": PRICE})
     said, calls = lines(shell), len(server.heard)
@@ -90,7 +90,7 @@ def test_a_run_of_hand_written_bots(shell: Shell) -> None:
         ),
     ],
 )
-def test_no_run_folder(shell: Shell, make: Any, words: str) -> None:
+def test_folder_without_a_run_is_refused(shell: Shell, make: Any, words: str) -> None:
     make(Path("r"))
     ended = shell("status", "r")
     assert (ended.code, ended.out) == (2, "")

@@ -130,7 +130,7 @@ def question(**changes: str) -> str:
 READY = {"own_cards": "9", "held_of_number": "2", "sure_bluff": "no", "prev_about_to_win": "no", "board_cards": "9"}
 
 
-def test_house_honest() -> None:
+def test_house_honest_bluffs_only_where_it_must() -> None:
     for node, expected in (("A", False), ("B", True), ("D", False), ("E", True), ("C", False)):
         assert ask_house("house-honest", question(node=node)) == (expected, True)
     assert ask_house("house-honest", question(held_of_number="0")) == (True, True)

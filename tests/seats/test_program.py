@@ -437,7 +437,7 @@ def test_sound_bot_passes_check(shell: Shell) -> None:
 
 
 @pytest.mark.at_length
-def test_check_of_program(shell: Shell) -> None:
+def test_check_accepts_a_program_and_names_its_faults(shell: Shell) -> None:
     shutil.copy(EXAMPLES / "honest.py", shell.folder)
     assert shell("bots", "check", "python3 honest.py").code == 0
     (shell.folder / "faulty.py").write_text(FAULTY + "say({'answer': 'yes'})")

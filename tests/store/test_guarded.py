@@ -138,7 +138,7 @@ def test_each_statement_has_its_own_limit(connection: GuardedConnection, monkeyp
 
 
 @pytest.mark.parametrize("fetch", [lambda rows: rows.fetchall(), lambda rows: [rows.fetchone(), rows.fetchone()], list])
-def test_rows_count_too(
+def test_steps_of_fetching_rows_count(
     connection: GuardedConnection, monkeypatch: pytest.MonkeyPatch, fetch: Callable[[sqlite3.Cursor], object]
 ) -> None:
     monkeypatch.setattr(connection, "_ticks", 1)

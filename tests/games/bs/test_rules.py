@@ -207,7 +207,7 @@ def test_finished_game_refuses_moves() -> None:
             game.apply(output)
 
 
-def test_seat_counts() -> None:
+def test_seat_counts_sum_up_the_game() -> None:
     game = small()
     turn(game, game.hands[0].cards[:2], 1)  # an honest play is accused, so seat 1 takes two cards
     turn(game, game.hands[1].cards[1:3], 0)  # a lie is accused, and seat 0 loses its last card

@@ -60,7 +60,7 @@ def test_area_counts_ties_half_and_has_an_interval_when_perfect() -> None:
     assert area_under_curve([Belief(0, 0.5, True)]).value is None
 
 
-def test_calibration_error() -> None:
+def test_calibration_error_is_the_mean_distance() -> None:
     """Of 800 statements of 0.25, a quarter are lies; of 200 of 0.95, 120 are: 0.2 * 0.35."""
     stated = [Belief(n, 0.25, n % 4 == 0) for n in range(800)] + [Belief(n, 0.95, n % 5 < 3) for n in range(200)]
     error = calibration_error(stated)

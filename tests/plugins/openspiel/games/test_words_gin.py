@@ -111,7 +111,7 @@ def test_knock_needs_low_deadwood() -> None:
     "Seat 0 may take the first upcard or pass, then seat 1 the same; if both pass, seat 0 draws from the stock.",
     "Then they take turns.",
 )
-def test_the_first_upcard() -> None:
+def test_first_upcard_is_offered_to_both() -> None:
     state = deal_gin(READY, POOR, "Th")
     assert (state.current_player(), legal(state)) == (0, ["draw upcard", "pass"])
     do(state, "pass")
@@ -131,7 +131,7 @@ def test_the_first_upcard() -> None:
     "Then you discard a card, which becomes the new upcard, or knock.",
     "After a draw from the stock, the old upcard goes to the discard pile, out of play.",
 )
-def test_a_turn() -> None:
+def test_turn_draws_then_discards() -> None:
     state = deal_gin(READY, POOR, "Th", "pass", "pass", "draw stock", stock="Kd 3h")
     assert sorted(legal(state)) == sorted([*READY.split(), "Kd", "knock"])
     do(state, "Kd")
@@ -163,7 +163,7 @@ def test_a_turn() -> None:
     "The knocker discards a card to the discard pile, such that at most 10 points can be left, then lays melds one at"
     " a time, and passes when at most that many are left in hand.",
 )
-def test_a_knock() -> None:
+def test_knock_needs_at_most_ten_points_left() -> None:
     state = play_knock()
     assert state.current_player() == 0
     for card in range(52):
@@ -197,7 +197,7 @@ def test_a_knock() -> None:
     "likewise and passes, which ends the hand.",
     "Cards not laid are deadwood, even if they could form a meld.",
 )
-def test_laying_off() -> None:
+def test_cards_are_laid_off_on_the_knockers_melds() -> None:
     other = "7c 8c 9c Tc 3c 2c Ac Ks Kd Kh"
     state = play_knock("Th", *LAID, hands=(READY, other))
     assert legal(state) == ["3c", "7c", "pass"]  # the ends of the run, and a 7c that is also the fourth of its rank
@@ -231,7 +231,7 @@ GIN = "As 2s 3s 4c 5c 6c 7s 7d 7h 7c"
     "Gin adds 25.",
 )
 @pytest.mark.parametrize(("game", "bonus"), [("gin_rummy", 25), ("gin_rummy(gin_bonus=40)", 40)])
-def test_gin(game: str, bonus: int) -> None:
+def test_gin_adds_a_bonus_and_allows_no_laying_off(game: str, bonus: int) -> None:
     other = "4s 8c 9h Jh Jc Qd Kc Ks 9d Qh"  # the 4s could be laid off if the knock were not gin
     laid = ("As2s3s", "4c5c6c", "7s7c7d7h", "pass")
     state = play_knock("Th", *laid, hands=(GIN, other), game=game)
@@ -246,7 +246,7 @@ def test_gin(game: str, bonus: int) -> None:
     "If the knocker's deadwood is higher, the knocker loses 25 more.",
     "The other player's result is the opposite.",
 )
-def test_results() -> None:
+def test_results_are_differences_of_points() -> None:
     def results(other: str, *acts: str, game: str = "gin_rummy") -> list[float]:
         state = play_knock("Th", *LAID, "pass", *acts, "pass", hands=(READY, other), game=game)
         assert state.is_terminal()
@@ -282,7 +282,7 @@ def drained(first: str, second: str) -> Any:
     "that makes their deadwood low enough.",
     "After a pass both results are 0.",
 )
-def test_the_wall() -> None:
+def test_game_ends_or_is_knocked_when_two_cards_are_left() -> None:
     state = drained(READY, POOR)
     assert (state.stock_size(), state.current_player()) == (2, 1)
     assert legal(state) == ["pass"]
@@ -319,7 +319,7 @@ def test_the_same_card_twice() -> None:
 @says(
     "and if the upcard is drawn for the 50th time, not counting the first one.",
 )
-def test_the_fiftieth_upcard() -> None:
+def test_game_ends_with_the_fiftieth_upcard() -> None:
     state = deal_gin(READY, POOR, "Th", "draw upcard", "Th")
     for turn in range(49):
         do(state, "draw upcard")

@@ -67,7 +67,7 @@ class Heard(Listener):
         (["RandomBoi"] * 8, {"jokers": 1, "max_turns": 90}),
     ],
 )
-def test_of_dubito(bots: list[str], rules: dict[str, Any]) -> None:
+def test_openspiel_tells_dubitos_events(bots: list[str], rules: dict[str, Any]) -> None:
     for deal in range(2):
         at = table("dubito", bots, deal, **rules)
         given = ",".join([f"players={len(bots)}", *(f"{key}={value}" for key, value in rules.items())])
@@ -98,7 +98,7 @@ def deal_out(state: Any, at: Table[Any]) -> None:
 
 
 @pytest.mark.parametrize("win_rule", ["immediate", "contested"])
-def test_of_dubito_card_by_card(win_rule: str) -> None:
+def test_openspiel_tells_dubitos_events_card_by_card(win_rule: str) -> None:
     at = table("dubito", ["Sherlock", "StefaBot", "ClaudeBot", "AdaptyBoi"], 0, win_rule=win_rule)
     state = new(f"dubito(players=4,moves=cards,win_rule={win_rule})")
     deal_out(state, at)
@@ -117,7 +117,7 @@ def test_of_dubito_card_by_card(win_rule: str) -> None:
 
 
 @pytest.mark.parametrize("bots", [["ConMan", "Jerk", "Player3", "RiskTaker"], ["Player1", "CalculatingLiar"] * 2])
-def test_of_bs(bots: list[str]) -> None:
+def test_openspiel_tells_the_events_of_bs(bots: list[str]) -> None:
     for deal in range(2):
         at, state = table("bs", bots, deal), new("dubito_bs")
         for hand in at.state.hands:
@@ -146,7 +146,7 @@ def test_of_bs(bots: list[str]) -> None:
 
 
 @pytest.mark.parametrize("bots", [["Medium", "Scared"], ["Simple", "Medium"], ["Sapper", "Sapper"]])
-def test_of_draw_and_defuse(bots: list[str]) -> None:
+def test_openspiel_tells_the_events_of_defuse(bots: list[str]) -> None:
     for deal in range(12):
         at, state = table("defuse", bots, deal), new("dubito_defuse")
         for hand in at.state.hands:
