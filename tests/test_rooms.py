@@ -16,15 +16,15 @@ DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctio
 BUDGETS: Final = {
     "bots": 963,
     "dubito": 1316,
-    "dubito/cli": 4409,
+    "dubito/cli": 4410,
     "dubito/experiment": 4803,  # includes the worker processes, secret seeds and `replay --programs`
     "dubito/game": 2416,
     "dubito/games": 0,
     "dubito/games/bs": 1175,
     "dubito/games/defuse": 842,
     "dubito/games/dubito": 2245,
-    "dubito/house": 1865,
-    "dubito/llm": 6847,  # a row per known error of twelve servers, with its source
+    "dubito/house": 1869,
+    "dubito/llm": 6858,  # a row per known error of twelve servers, with its source
     "dubito/plugins": 0,
     "dubito/plugins/batch": 1008,
     "dubito/plugins/dask": 68,
@@ -47,7 +47,7 @@ BUDGETS: Final = {
     "dubito/store": 1564,
     "dubito/web": 1437,
     "dubito/workshop": 1915,  # includes the checks of a server, `dubito models check`
-    "tests": 50456,
+    "tests": 50548,
 }
 
 
