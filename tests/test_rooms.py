@@ -36,7 +36,7 @@ BUDGETS: Final = {
     "dubito/plugins/leaderboard": 1642,
     "dubito/plugins/local": 280,
     "dubito/plugins/mcp": 76,
-    "dubito/plugins/openspiel": 4658,
+    "dubito/plugins/openspiel": 4696,
     "dubito/plugins/source": 281,
     "dubito/plugins/tournament": 2276,
     "dubito/report": 4262,

@@ -37,7 +37,7 @@ def test_solved_bot_can_be_an_opponent(shell: Shell) -> None:
     needed = "Solved plays duels alone: set `duel`, and `ranks`, `copies` and `max_turns` small enough"
     assert (said.code, said.err) == (2, f"dubito: {needed}\n")
     large = shell(*run, "--output", "q", *small, "--ranks", "13", "--max-turns", "200")
-    assert large.err.startswith(f"dubito: {needed} (dubito has more than 100 moves in a game")
+    assert large.err.startswith(f"dubito: {needed} (dubito has more than 2,000 information states")
 
 
 def test_duel_bot_is_not_offered_at_larger_tables(shell: Shell) -> None:

@@ -8,8 +8,8 @@ with pyspiel.
 """
 
 import re
-from collections import Counter, deque
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy, deepcopy
 from functools import cache
 from itertools import chain
@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 from dubito.errors import DubitoError, IllegalOutput, UsageError, one_line
 from dubito.game import Game, GameEvent, Player, State
 from dubito.game.events import EVERYTHING, NOBODY, AnswerEvent
-from dubito.game.log import Log, Position
+from dubito.game.log import Log
 from dubito.game.streams import DealStreams
 from dubito.plugins.openspiel.features import Feature
 
@@ -230,6 +230,7 @@ class Course:
 
         Raises IllegalOutput for an illegal output, and UsageError for an output that no decisions produce.
         """
+        player._seating.log = self.log.of(self.player)
         output = player.play(self.engine.view())
         if why := self.why_illegal(output):
             raise IllegalOutput(why)
@@ -376,12 +377,42 @@ class Course:
         return twin
 
 
-class QuestionCourse(Course):
-    """A course whose decisions are the questions of the game's nodes, so that prompts can ask them."""
+class MoveCourse(Course):
+    """A course whose actions make up moves, without chance. A player's policy can be measured in it."""
 
-    def question(self) -> Position:
-        """Return the position of the seat to move."""
+    moves: ClassVar[str]  # what the actions are
+
+    def plays_by_answers(self, bot: type[Player]) -> bool:
+        """Return whether the game plays for a bot of this class by its answers to the questions."""
         raise NotImplementedError
+
+    def ask(self, given: Sequence[int]) -> Any:
+        """Return the next question or draw of this turn after these answers and draws (a `Fork`), or else the move."""
+        raise NotImplementedError
+
+    def follow(
+        self, shares: Callable[[str, tuple[object, ...]], Mapping[object, float]]
+    ) -> dict[tuple[int, ...], float]:
+        """Return the probability of each move of this turn, as actions, for a seat that answers the questions.
+
+        `shares` returns the probability of each answer to a question, from its node and the answers before it.
+        """
+        moves = defaultdict[tuple[int, ...], float](float)
+
+        def spread(given: tuple[int, ...], answers: tuple[object, ...], share: float) -> None:
+            fork = self.ask(given)
+            if not isinstance(fork, Fork):
+                moves[tuple(self.actions_of(fork))] += share
+            elif fork.actions:
+                for answer, part in shares(fork.node, answers).items():
+                    if part:
+                        spread((*given, int(bool(answer))), (*answers, answer), share * part)
+            else:
+                for outcome, part in fork.outcomes():
+                    spread((*given, outcome), answers, share * part)
+
+        spread((), (), 1.0)
+        return dict(moves)
 
 
 def try_out(game: Game, course: type[Course], players: int) -> None:

@@ -4,15 +4,12 @@ import json
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dubito.experiment.stored import open_recorded_run
-from dubito.game.events import AnswerEvent
-from dubito.game.table import step
 from dubito.show.moment import RunMoment, find_moment
 from dubito.show.run import ReplayedGames
 from dubito.stats.tally import build_outcome
@@ -155,19 +152,19 @@ def dealt_hands(state: Any) -> list[list[int]]:
     return [[*hand.cards] for hand in state.hands]
 
 
-def exact_value(course: Any, seat: int, chances: Callable[[Any], Mapping[int, float]]) -> float:
-    """Return the mean of the first measure from here on, if the players answer with these chances."""
-    if course.engine is not None and course.engine.over:
+def exact_value(course: Any, seat: int, moves: Callable[[Any], Mapping[tuple[int, ...], float]]) -> float:
+    """Return the mean of the first measure from here on, if the players make these moves, or parts of moves."""
+    if course.engine.over:
         results = course.game.results
         outcome = build_outcome(course.engine, [0, 1], None, [0, 0])
         bucket = outcome.buckets(results)[seat]
         return float(results.measure_values(bucket, outcome.counts[seat])[0] / results.measures[0].scale)
-    weights = chances(course) if course.player >= 0 else dict(course.outcomes)
     total = 0.0
-    for action, weight in weights.items():
+    for actions, weight in moves(course).items():
         child = deepcopy(course)
-        child.apply(action)
-        total += weight * exact_value(child, seat, chances)
+        for action in actions:
+            child.apply(action)
+        total += weight * exact_value(child, seat, moves)
     return total
 
 
@@ -177,37 +174,30 @@ def test_forks_of_a_solved_position_agree_with_its_exact_value(shell: Shell, tur
     pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip install 'dubito[openspiel]'")
     from dubito.games.dubito.game import GAME
     from dubito.plugins.openspiel.bots.manual.solved import FOLDER, _solution
-    from dubito.plugins.openspiel.courses.dubito import DubitoCourse
+    from dubito.plugins.openspiel.courses.dubito import CardsCourse
 
     players = "bots: [RandomBoi]\ncontenders: [{bot: Solved, iterations: 50}]"
     Path("duel.yaml").write_text(f"{players}\ntable_sizes: [2]\ngames: 8\nrules: {json.dumps(DUEL)}\n")
     said = shell("run", "duel.yaml", "--output", "duel", "--quiet")
     assert said.code == 0, said.err
     rules = GAME.rules(**DUEL).engine_rules
-    course = DubitoCourse(2, rules)
+    course = CardsCourse(2, rules)
     with open_recorded_run(Path("duel")) as run:
         moment = find_moment(run, GAME_NUMBER, turn)
         table, _ = run.player.build_table(GAME_NUMBER)
-        log = table.keep_log()
-        for card in chain(*[*map(sorted, dealt_hands(table.state))][:-1]):
-            course.apply(card)
+        course.deal_cards(dealt_hands(table.state))
         for output in moment.start.moves:
-            before = len(log.events)
-            step(table)
-            own = [int(bool(event.answer)) for event in log.events[before:] if isinstance(event, AnswerEvent)]
-            course.make(output, deque(own))
+            course.make(output, deque())
     solved = _solution(tuple(rules.stored_form().items()), FOLDER, 50).table
 
-    def chances(course: Any) -> Mapping[int, float]:
+    def moves(course: Any) -> Mapping[tuple[int, ...], float]:
         if moment.players[course.player] == "Solved":
-            return solved[course.information(course.player)]
-        if course.node == "C":  # R24
-            yes = 1 / 3 if course.engine.hands[course.player].counts[course.engine.number] else 1 / 2
-        else:
-            yes = 0.0 if course.node in ("B", "E") else 1 / 2
-        return {0: 1 - yes, 1: yes}
+            return {(action,): share for action, share in solved[course.information(course.player)].items()}
+        holds = course.engine.hands[course.player].counts[course.engine.number]
+        yes = {"B": 0, "C": 1 / 3 if holds else 1 / 2, "E": 0}  # R24
+        return dict(course.follow(lambda node, _: {True: yes.get(node, 1 / 2), False: 1 - yes.get(node, 1 / 2)}))
 
-    exact = exact_value(course, moment.seat, chances)
+    exact = exact_value(course, moment.seat, moves)
     found, *_ = forked(shell, f"duel:{GAME_NUMBER}:{turn}", "--count", "600")["players"]
     assert 0.05 < exact < 0.95, "the position is already decided"
     assert found["score"]["low"] <= exact <= found["score"]["high"], (exact, found)

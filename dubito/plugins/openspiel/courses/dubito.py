@@ -9,11 +9,11 @@ allow.
 
 import pickle
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import chain, product, zip_longest
+from itertools import chain, product, repeat, zip_longest
 from math import comb, factorial, perm, prod
 from operator import attrgetter
 from random import Random
@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Final, Self, cast
 from dubito.errors import UsageError
 from dubito.game import Player
 from dubito.game.events import AnswerEvent
-from dubito.game.log import AnswerNotes, Log, Position, SeatLog
+from dubito.game.log import AnswerNotes, Log, SeatLog
 from dubito.game.streams import SeatStreams
 from dubito.games.dubito.bot import FiveNodes
 from dubito.games.dubito.cards import COPIES, JOKER, MAX_PLAY, NUMBERS, Hand, HandView, TurnData, TurnOutput
@@ -30,7 +30,7 @@ from dubito.games.dubito.engine import Rules, State, check_players, deal_game, w
 from dubito.games.dubito.events import CardList, CardsPlayedEvent, DoubtResolvedEvent, OwnCardsEvent
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.worlds import sample_world, split_shown_cards
-from dubito.plugins.openspiel.course import CHANCE, ChanceDraws, Fork, QuestionCourse, Stage, describe_event, draw
+from dubito.plugins.openspiel.course import CHANCE, ChanceDraws, Course, Fork, MoveCourse, Stage, describe_event, draw
 from dubito.plugins.openspiel.features import Feature, count_by_kind, hand_feature, node_feature, one_hot
 
 VALUES: Final = len(NUMBERS) + 1  # of cards, including the joker 0
@@ -169,25 +169,7 @@ _OBSERVED_FEATURES: Final = (
 )
 
 
-def describe_log(log: SeatLog) -> str:
-    """Return the information state (see `Course.information`) of a seat whose game may have unsorted plays."""
-    sizes, texts = list[int](), list[str]()
-    for event in log:
-        match event:
-            case CardsPlayedEvent(_, _, n):
-                sizes.append(n)
-            case OwnCardsEvent(cards):
-                event = replace(event, cards=tuple(sorted(cards)))
-            case DoubtResolvedEvent():
-                *older, latest = (sorted(cards) for cards in split_shown_cards(event, sizes))
-                left = latest if event.correct else [card for card in latest if card != JOKER]
-                event = replace(event, latest_cards=CardList(latest), board_cards=CardList([*chain(*older), *left]))
-                sizes = []
-        texts.append(describe_event(event))
-    return "; ".join(texts)
-
-
-class DubitoCourse(QuestionCourse):
+class DubitoCourse(Course):
     """A game of Dubito. Actions are 0 (no) and 1 (yes). Outcomes are a card, a number, or a count of cards."""
 
     game, long_name = GAME, "Dubito"
@@ -296,9 +278,6 @@ class DubitoCourse(QuestionCourse):
         assert world.information(seat) == self.information(seat), "the seat can distinguish this world from its own"
         return world
 
-    def question(self) -> Position:
-        return Position(GAME.rules(**self.rules.stored_form()), self.node, self.log.of(self.player))
-
 
 DONE: Final = VALUES  # actions below are cards
 DOUBT: Final = DONE + 1
@@ -306,13 +285,14 @@ DECLARE: Final = DOUBT  # with the number added
 _DECLARED: Final = [DECLARE + number for number in NUMBERS]
 
 
-class CardsCourse(DubitoCourse):
+class CardsCourse(DubitoCourse, MoveCourse):
     """A game of Dubito with cards as actions.
 
     Actions 0 to 13 add a card, 14 ends the play, 15 doubts, and 16 to 28 declare a number. Cards are in ascending
     order, and an opening starts with its number. Turns have no chance decisions.
     """
 
+    moves = "cards"
     done = (*(f"card {card}" for card in range(VALUES)), "done", "doubt", *(f"declare {n}" for n in NUMBERS))
     terms = ("declare", "play", "more")
     observed = (
@@ -334,7 +314,14 @@ class CardsCourse(DubitoCourse):
         cards = [card for card in range(max(picks, default=0), VALUES) if left[card]]
         return Fork("more", [*cards, DONE]) if picks else Fork("play", [*cards, *[DOUBT] * game.can_doubt])
 
-    steps, words = QuestionCourse.steps, QuestionCourse.words
+    steps, words = Course.steps, Course.words
+
+    def plays_by_answers(self, bot: type[Player]) -> bool:
+        plays = ("play", "doubt", "bluff", "play_truthfully")
+        return issubclass(bot, FiveNodes) and all(getattr(bot, name) is getattr(FiveNodes, name) for name in plays)
+
+    def ask(self, given: Sequence[int]) -> TurnOutput | Fork:
+        return super()._output(given)
 
     def why_illegal(self, output: Any) -> str | None:
         game = self.engine
@@ -342,12 +329,53 @@ class CardsCourse(DubitoCourse):
 
     def actions_of(self, output: TurnOutput) -> list[int]:
         """Return the decisions: a doubt, or the cards, which in an opening follow the number."""
-        if output.doubt:
-            return [DOUBT]
-        cards = sorted(output.cards or ())
-        number = [] if self.engine.number else [DECLARE + (output.number or 0)]
-        return [*number, *cards, *([DONE] if len(cards) < MAX_PLAY else [])]
+        return [DOUBT] if output.doubt else _list_actions(output.number, output.cards or ())
 
     def make(self, move: TurnOutput, own: deque[int]) -> None:
         for action in self.actions_of(move):
             self.apply(own.popleft() if own else action)
+
+
+def _list_actions(number: int | None, cards: Sequence[int]) -> list[int]:
+    declared = [] if number is None else [DECLARE + number]
+    return [*declared, *sorted(cards), *([DONE] if len(cards) < MAX_PLAY else [])]
+
+
+def _describe_actions(actions: Sequence[int]) -> list[str]:
+    nodes = chain(["declare"] * (actions[0] > DECLARE), ["play"], repeat("more"))
+    return [f"{node} {CardsCourse.done[action]}" for node, action in zip(nodes, actions, strict=False)]
+
+
+def describe_log(log: SeatLog) -> str:
+    """Return the information state in `CardsCourse` of a seat whose game may have been played in another way."""
+    sizes, texts = list[int](), list[str]()
+    events = [event for event in log if not isinstance(event, AnswerEvent)]
+    for event, after in zip_longest(events, events[1:]):
+        match event:
+            case CardsPlayedEvent(seat, number, n):
+                if seat == log.seat:
+                    assert isinstance(after, OwnCardsEvent)
+                    texts += _describe_actions(_list_actions(None if sizes else number, after.cards))
+                sizes.append(n)
+            case OwnCardsEvent(cards):
+                event = replace(event, cards=tuple(sorted(cards)))
+            case DoubtResolvedEvent():
+                texts += _describe_actions([DOUBT]) if event.doubter_id == log.seat else []
+                *older, latest = (sorted(cards) for cards in split_shown_cards(event, sizes))
+                left = latest if event.correct else [card for card in latest if card != JOKER]
+                event = replace(event, latest_cards=CardList(latest), board_cards=CardList([*chain(*older), *left]))
+                sizes = []
+        texts.append(describe_event(event))
+    return "; ".join(texts)
+
+
+def draw_move(log: SeatLog, table: Mapping[str, Mapping[int, float]], chance: Random) -> TurnOutput:
+    """Draw a seat's move from the probabilities of actions in each information state of `CardsCourse`."""
+    known, actions = describe_log(log), list[int]()
+    while not actions or (actions[-1] not in (DONE, DOUBT) and sum(one < DONE for one in actions) < MAX_PLAY):
+        row = table["; ".join([known, *(_describe_actions(actions) if actions else ())])]
+        actions += chance.choices([*row], [*row.values()])
+    if actions == [DOUBT]:
+        return TurnOutput(True)
+    number = actions[0] - DECLARE if actions[0] > DECLARE else None
+    return TurnOutput(False, number, [action for action in actions if action < DONE])

@@ -27,7 +27,7 @@ from dubito.experiment.experiment import PlayerSpec, describe_fake_models, kind_
 from dubito.experiment.model_players import check_model_calls
 from dubito.experiment.resolve import providers
 from dubito.game import Game, PlayerKind
-from dubito.game.find import Bot, find_bots
+from dubito.game.find import find_bots
 from dubito.game.table import Entrant
 from dubito.llm.cache import SOLVED
 from dubito.llm.prompts import Prompt, load_prompt
@@ -44,7 +44,7 @@ from dubito.plugins.openspiel.policy.report import (
 )
 from dubito.plugins.openspiel.policy.small import SmallGame, small_game, states_chances
 from dubito.plugins.openspiel.policy.solver import ITERATIONS, solution_in
-from dubito.plugins.openspiel.policy.stated_policy import StatedPolicy, read_bot_policy, read_model_policy
+from dubito.plugins.openspiel.policy.stated_policy import StatedPolicy, list_starts, read_bot_policy, read_model_policy
 from dubito.plugins.openspiel.policy.tree import InfoState, Tree
 from dubito.plugins.openspiel.policy.values import nash_conv
 from dubito.report.site import write_pages
@@ -99,7 +99,7 @@ def policy(
     Repeating the command costs nothing.
     """
     calls, checked = limited_call_options(flags), parse_rules(rules, game)
-    small = small_game(game, checked, cards=any(_plays_cards(name, game) for name in players))
+    small = small_game(game, checked)
     if len({*players}) < len(players):
         raise UsageError("a player is listed twice; list each player once")
     tree = Tree(small.engine)
@@ -146,10 +146,14 @@ class _Player:
         self._entrant, self._prompt, self._settings, self._digest = entrant, prompt, settings, digest
 
     def count_questions(self, states: Sequence[InfoState], draws: int | None) -> int:
-        """Return how often the player is asked. A bot that states its strategy is asked once in each state."""
+        """Return how often the player is asked: a bot once in each turn, unless it states its strategy."""
+        if self._entrant is not None and states_chances(self._entrant.bot):
+            return len(states)
+        starts = list_starts(self._game, states)
         if self._entrant is not None:
-            return len(states) * (1 if states_chances(self._entrant.bot) else draws or self._draws)
-        return len(states) * (self._game.prompt_game(states, draws)[1] or 1)
+            return len(starts) * (draws or self._draws)
+        game, draws = self._game.prompt_game(states, draws)
+        return sum(len(self._game.questions(game, state)) for state in starts) * (draws or 1)
 
     @property
     def _draws(self) -> int:
@@ -180,7 +184,7 @@ class _Player:
             ):
                 return read_bot_policy(self._entrant, self._game, states, draws or self._draws, seed, program, progress)
         draws = self._game.prompt_game(states, draws)[1]
-        with question_progress(len(states) * (draws or 1), quiet) as progress:
+        with question_progress(self.count_questions(states, draws), quiet) as progress:
             means = TrialOptions(calls, model_progress(quiet), progress)
             return read_model_policy(self.name, self._game, self._prompt, self._settings, states, draws, folder, means)
 
@@ -201,25 +205,8 @@ class _Player:
     def prompted(self, state: InfoState) -> str | None:
         if self._prompt is None:
             return None
-        texts = self._prompt.render(self._game.position(self._prompt.game, state))
+        texts = self._prompt.render(self._game.questions(self._prompt.game, state)[()])
         return "\n\n".join(filter(None, (texts.system, *texts.history, texts.user)))
-
-
-def _plays_cards(name: str, game: Game) -> bool:
-    """Return whether this is a bot that plays cards of its choice, instead of answering each question separately."""
-    provider, colon, _ = name.partition(":")
-    if (colon and provider in providers()) or not game.has_walk:
-        return False
-    bot = _find_bot(name, game)[1].cls
-    return not (bot.is_program or game.answers_nodes(bot))
-
-
-def _find_bot(name: str, game: Game) -> tuple[PlayerSpec, Bot]:
-    """Return the bot or program of this name, as a player and as a bot. Raises UsageError."""
-    registry = find_bots(Path.cwd(), game.name)
-    bot = registry.bots.get(name)
-    spec = PlayerSpec(name, name) if bot and not bot.cls.is_program else resolve_bot(name, registry)
-    return spec, registry.find(spec.bot)
 
 
 def read_strategy(
@@ -234,7 +221,10 @@ def read_strategy(
     game = small.game
     provider, colon, model = name.partition(":")
     if not colon or provider not in providers():
-        spec, bot = _find_bot(name, game)
+        registry = find_bots(Path.cwd(), game.name)
+        known = registry.bots.get(name)
+        spec = PlayerSpec(name, name) if known and not known.cls.is_program else resolve_bot(name, registry)
+        bot = registry.find(spec.bot)
         if bot.cls.is_model:
             raise UsageError(f"{one_line(name)} needs a model; name one, as in openai:MODEL or house:MODEL")
         program = spec if bot.cls.is_program else None

@@ -68,7 +68,7 @@ class ExactReference:
         if run.game.seat_range(rules) != (2, 2):
             return None
         try:
-            small = small_game(run.game, rules, cards=True)
+            small = small_game(run.game, rules)
             if not isinstance(small.engine, CourseGame):
                 return None
             tree = Tree(small.engine, histories=_MAX_HISTORIES)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from dubito.errors import IllegalOutput, UsageError
 from dubito.game import Game, GameEvent, Player, Seating, make_player
-from dubito.game.log import Position, SeatLog
+from dubito.game.events import AnswerEvent
+from dubito.game.log import AnswerNotes, Log, Position, SeatLog
 from dubito.game.streams import DealStreams, SeatStreams
 from dubito.game.table import Entrant
-from dubito.plugins.openspiel.course import CHANCE, TERMINAL, Course, QuestionCourse
+from dubito.plugins.openspiel.course import CHANCE, TERMINAL, Course, MoveCourse
 from dubito.plugins.openspiel.courses import load_courses
 from dubito.plugins.openspiel.engine_types import TreeGame
 from dubito.plugins.openspiel.game import OpenSpielGame, ask_policies
@@ -58,6 +59,15 @@ def states_chances(bot: type[Player]) -> bool:
     return issubclass(bot, StatesChances)
 
 
+Move = tuple[int, ...]  # the actions of a turn
+Answers = tuple[object, ...]  # to the questions of a turn, in order
+
+
+class Turn(NamedTuple):
+    start: str  # the state in which it starts
+    made: Move  # actions so far
+
+
 class Situation(NamedTuple):
     """A `PolicyView`, like views of OpenSpiel's games."""
 
@@ -80,14 +90,20 @@ class SmallGame(Protocol):
     def names(self, state: InfoState) -> Mapping[int, str]:
         """Return the legal actions in words."""
 
-    def answers(self, state: InfoState) -> Mapping[object, int]:
-        """Map a model's answers to actions."""
+    def turn_of(self, state: InfoState) -> Turn:
+        """Return the turn that a state is in. Players are asked at the start of a turn."""
+
+    def answers(self, state: InfoState) -> Sequence[object]:
+        """Return the possible answers to each question of a turn."""
 
     def prompt_game(self, states: Sequence[InfoState], draws: int | None) -> tuple[Game, int | None]:
         """Return the game whose prompts are used, and the draws per state (None for stated probabilities)."""
 
-    def position(self, game: Game, state: InfoState) -> Position:
-        """Return the position of a state, for prompts."""
+    def questions(self, game: Game, state: InfoState) -> Mapping[Answers, Position]:
+        """Return the position of each question of a state's turn, by the earlier answers of the turn."""
+
+    def moves(self, state: InfoState, shares: Mapping[Answers, Mapping[object, float]]) -> Mapping[Move, float]:
+        """Return the probability of each move in a turn, from the probabilities of the answers to its questions."""
 
     def seat_view(self, state: InfoState) -> SeatView: ...
 
@@ -100,19 +116,23 @@ class SmallGame(Protocol):
         A program needs a `ProgramGame` as its service.
         """
 
-    def act(self, player: Player, state: InfoState) -> int | None:
-        """Return the bot's action, or None if its turn began in another way. Raises IllegalOutput."""
+    def act(self, player: Player, state: InfoState) -> Mapping[Move, float]:
+        """Ask the bot once, and return the probability of each move in the turn. Raises IllegalOutput."""
 
 
-def small_game(game: Game, rules: "BaseModel", cards: bool = False) -> SmallGame:
-    """Return the small game, with `cards` the one whose actions are cards. Raises UsageError if it does not exist."""
+def small_game(game: Game, rules: "BaseModel") -> SmallGame:
+    """Return the small game. Raises UsageError if its policies cannot be measured."""
     if isinstance(game, OpenSpielGame):
         return _OfOpenSpiel(game)
-    if cards and "cards" in load_courses(game):
-        return _OfCards(game, rules)
-    if issubclass(next(iter(load_courses(game).values()), Course), QuestionCourse):
-        return _OfOurs(game, rules)
-    raise UsageError(f"policies of {game.name} cannot be measured; use openspiel:kuhn_poker, or a small duel of dubito")
+    if _find_course(game) is None:
+        raise UsageError(
+            f"policies of {game.name} cannot be measured; use openspiel:kuhn_poker, or a small duel of dubito"
+        )
+    return _OfOurs(game, rules)
+
+
+def _find_course(game: Game) -> type[MoveCourse] | None:
+    return next((course for course in load_courses(game).values() if issubclass(course, MoveCourse)), None)
 
 
 def _make_player(
@@ -146,14 +166,20 @@ class _OfOpenSpiel:
     def names(self, state: InfoState) -> Mapping[int, str]:
         return self.situation(state).names
 
-    def answers(self, state: InfoState) -> Mapping[object, int]:
-        return {name: action for action, name in self.names(state).items()}
+    def turn_of(self, state: InfoState) -> Turn:
+        return Turn(state.string, ())
+
+    def answers(self, state: InfoState) -> Sequence[object]:
+        return [*self.names(state).values()]
 
     def prompt_game(self, states: Sequence[InfoState], draws: int | None) -> tuple[Game, int | None]:
         return (self.game if draws else ask_policies(self._openspiel, [state.history for state in states])), draws
 
-    def position(self, game: Game, state: InfoState) -> Position:
-        return self._workshop.position_at(state.history, game.nodes[0].name)
+    def questions(self, game: Game, state: InfoState) -> Mapping[Answers, Position]:
+        return {(): self._workshop.position_at(state.history, game.nodes[0].name)}
+
+    def moves(self, state: InfoState, shares: Mapping[Answers, Mapping[object, float]]) -> Mapping[Move, float]:
+        return {(action,): shares[()].get(name, 0.0) for action, name in self.names(state).items()}
 
     def seat_view(self, state: InfoState) -> SeatView:
         view = self.situation(state)
@@ -164,30 +190,32 @@ class _OfOpenSpiel:
 
     def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int, service: object = None) -> Player:
         look = partial(self.situation(state).look, state.seat)
-        log = self.position(self.game, state).log
+        log = self.questions(self.game, state)[()].log
         player = _make_player(self.rules, entrant, state.seat, draw, seed, look, log, service)
         return _with_observations(player, self._workshop.events_at(state.history, state.seat))
 
-    def act(self, player: Player, state: InfoState) -> int:
+    def act(self, player: Player, state: InfoState) -> Mapping[Move, float]:
         view = self.situation(state)
         output = player.play(view)
         if why := view.why_illegal(output):
             raise IllegalOutput(why)
-        return self.answers(state)[output]
+        return self.moves(state, {(): {output: 1.0}})
 
 
 class CourseGame:
     """Adapts one of the harness's games to the interface that a tree expects from OpenSpiel's games."""
 
-    def __init__(self, game: Game, rules: "BaseModel", kind: str | None = None) -> None:
+    def __init__(self, game: Game, rules: "BaseModel") -> None:
         self._name, self._said, self._players = game.name, rules.model_dump(), game.seat_range(rules)[0]
-        courses = load_courses(game)
-        self._class = next(iter(courses.values())) if kind is None else courses[kind]
+        course = _find_course(game)
+        assert course is not None
+        self._class = course
         self._rules = game.rules_of_run(self._said)
         self._zero_sum = self.new_course().zero_sum
 
     def __str__(self) -> str:
-        return f"{self._name}({', '.join(f'{key}: {value}' for key, value in self._said.items())})"
+        rules = ", ".join(f"{key}: {value}" for key, value in self._said.items())
+        return f"{self._name}({rules}), with {self._class.moves} as actions"
 
     def get_type(self) -> "_CourseType":
         return _CourseType(self._name)
@@ -198,7 +226,7 @@ class CourseGame:
     def utility_sum(self) -> float | None:
         return 0.0 if self._zero_sum else None
 
-    def new_course(self) -> Course:
+    def new_course(self) -> MoveCourse:
         return self._class(self._players, self._rules)
 
     def new_initial_state(self) -> "_CourseState":
@@ -245,87 +273,24 @@ class _CourseState:
 
 
 class _OfOurs:
-    """A game of the harness whose course defines the questions. Each question is a node, and its answer an action."""
+    """A game of the harness whose actions are parts of moves, such as the cards of a play.
+
+    A bot is replayed through its seat's turns of a history: it observes what the seat has observed and is asked for
+    each earlier turn. Its moves there are dropped, since the history contains what was played. Answers to the game's
+    questions are followed through the engine's own play of them, whose draws have exact probabilities.
+    """
 
     def __init__(self, game: Game, rules: "BaseModel") -> None:
         self.game, self.rules = game, rules
         self.engine = CourseGame(game, rules)
         self.name = f"{self.engine}"
-        self._courses = dict[str, QuestionCourse]()
+        self._turns_of = dict[str, list[MoveCourse]]()
+        self._followed = dict[tuple[str, Answers], Mapping[Move, float]]()
 
-    def _course(self, state: InfoState) -> QuestionCourse:
-        if state.string not in self._courses:
-            course = self.engine.new_course()
-            assert isinstance(course, QuestionCourse)
-            for action in state.history:
-                course.apply(action)
-            self._courses[state.string] = course
-        return self._courses[state.string]
-
-    def names(self, state: InfoState) -> Mapping[int, str]:
-        course = self._course(state)
-        return {action: course.words(state.seat, action) for action in state.actions}
-
-    def answers(self, state: InfoState) -> Mapping[object, int]:
-        return {bool(action): action for action in state.actions}
-
-    def prompt_game(self, states: Sequence[InfoState], draws: int | None) -> tuple[Game, int | None]:
-        return self.game, draws or 1
-
-    def position(self, game: Game, state: InfoState) -> Position:
-        return self._course(state).question()
-
-    def seat_view(self, state: InfoState) -> SeatView:
-        course = self._course(state)
-        hand = " ".join(map(str, course.hand(state.seat)))
-        return SeatView(hand, course.lines(state.seat))
-
-    def situation(self, state: InfoState) -> PolicyView:
-        return Situation(state.string, self.names(state))
-
-    def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int, service: object = None) -> Player:
-        if not (entrant.bot.is_program or self.game.answers_nodes(entrant.bot)):
-            raise UsageError(
-                f"{entrant.name} does not answer each question separately, so a table cannot describe it; choose "
-                "another bot"
-            )
-        course = self._course(state)
-        look = partial(course.engine.cards, state.seat)
-        player = _make_player(course.rules, entrant, state.seat, draw, seed, look, course.log.of(state.seat), service)
-        return _with_observations(player, [event for event in course.log.of(state.seat) if not event.silent])
-
-    def act(self, player: Player, state: InfoState) -> int:
-        course = self._course(state)
-        answer = getattr(player, self.game.node(course.node).method)(course.engine.view())
-        if answer is not True and answer is not False:
-            raise IllegalOutput(f"an answer must be True or False, not {type(answer).__name__}")
-        return int(answer)
-
-
-def _cannot_mix(players: str) -> UsageError:
-    return UsageError(
-        f"{players} answer questions, but one of these bots plays cards of its choice",
-        hint=f"measure the {players} and that bot separately",
-    )
-
-
-class _OfCards:
-    """A game of the harness whose actions are cards. It can measure bots that play cards of their choice.
-
-    A bot is replayed through its seat's turns of a history: it observes what the seat has observed and is asked for
-    each earlier turn. Its answers there are dropped, since the history contains what was played.
-    """
-
-    def __init__(self, game: Game, rules: "BaseModel") -> None:
-        self.game, self.rules = game, rules
-        self.engine = CourseGame(game, rules, "cards")
-        self.name = f"{self.engine}, with cards as actions"
-        self._turns_of = dict[str, list[Course]]()
-
-    def _turns(self, state: InfoState) -> list[Course]:
+    def _turns(self, state: InfoState) -> list[MoveCourse]:
         """Return the game at the start of each turn of the seat, the last of which leads to this state."""
         if state.string not in self._turns_of:
-            course, turns = self.engine.new_course(), list[Course]()
+            course, turns = self.engine.new_course(), list[MoveCourse]()
             for action in (*state.history, None):
                 if course.player == state.seat and not course.script:
                     turns.append(deepcopy(course))
@@ -334,18 +299,37 @@ class _OfCards:
             self._turns_of[state.string] = turns
         return self._turns_of[state.string]
 
+    def turn_of(self, state: InfoState) -> Turn:
+        course = self._turns(state)[-1]
+        return Turn(course.information(state.seat), state.history[len(course.history) :])
+
     def names(self, state: InfoState) -> Mapping[int, str]:
         course = self._turns(state)[-1]
         return {action: course.words(state.seat, action) for action in state.actions}
 
-    def answers(self, state: InfoState) -> Mapping[object, int]:
-        return {name: action for action, name in self.names(state).items()}
+    def answers(self, state: InfoState) -> Sequence[object]:
+        return False, True
 
     def prompt_game(self, states: Sequence[InfoState], draws: int | None) -> tuple[Game, int | None]:
-        raise _cannot_mix("models")
+        return self.game, draws or 1
 
-    def position(self, game: Game, state: InfoState) -> Position:
-        raise NotImplementedError  # only models are asked at a position
+    def questions(self, game: Game, state: InfoState) -> Mapping[Answers, Position]:
+        positions, course = dict[Answers, Position](), self._turns(state)[-1]
+
+        def record(node: str, answers: Answers) -> Mapping[object, float]:
+            log = (
+                positions[answers[:-1]].log.with_answer(positions[answers[:-1]].node, answers[-1])
+                if answers
+                else (SeatLog(state.seat, _list_events(course, state.seat)))
+            )
+            positions[answers] = Position(self.rules, node, log)
+            return dict.fromkeys(self.answers(state), 1.0)
+
+        course.follow(record)
+        return positions
+
+    def moves(self, state: InfoState, shares: Mapping[Answers, Mapping[object, float]]) -> Mapping[Move, float]:
+        return self._turns(state)[-1].follow(lambda node, answers: shares[answers])
 
     def seat_view(self, state: InfoState) -> SeatView:
         course = self._turns(state)[-1]
@@ -355,25 +339,40 @@ class _OfCards:
         return Situation(state.string, self.names(state))
 
     def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int, service: object = None) -> Player:
-        if entrant.bot.is_program:
-            raise _cannot_mix("programs")
-        turns = self._turns(state)
-        first, last, log = turns[0], turns[-1], turns[-1].log.of(state.seat)
-        look = partial(first.engine.cards, state.seat)
-        player, seen = _make_player(first.rules, entrant, state.seat, draw, seed, look, log), 0
+        # A program has no earlier turns, since it would answer all their questions.
+        turns = self._turns(state)[-1:] if entrant.bot.is_program else self._turns(state)
+        log, seat = Log(), state.seat
+        look = partial(turns[0].engine.cards, seat)
+        player = _make_player(turns[0].rules, entrant, seat, draw, seed, look, log.of(seat), service)
         for course in turns:
-            events = [event for event in course.log.of(state.seat) if not event.silent]
-            player.cards = course.engine.cards(state.seat, player._seating.streams)
-            _with_observations(player, events[seen:])
-            seen = len(events)
-            if course is not last:
+            new = _list_events(course, seat)[len(log.events) :]
+            log.add(new)
+            player.cards = course.engine.cards(seat, player._seating.streams)
+            _with_observations(player, [event for event in new if not event.silent])
+            if course is not turns[-1]:
                 player.play(course.engine.view())
+        player.report_answers(AnswerNotes(log, seat))
         return player
 
-    def act(self, player: Player, state: InfoState) -> int | None:
-        course = self._turns(state)[-1]
-        output, given = player.play(course.engine.view()), list(state.history[len(course.history) :])
+    def act(self, player: Player, state: InfoState) -> Mapping[Move, float]:
+        course, log = self._turns(state)[-1], player._seating.log
+        assert log is not None
+        output, asked = player.play(course.engine.view()), len(log)
         if why := course.why_illegal(output):
             raise IllegalOutput(why)
-        actions = course.actions_of(output)
-        return actions[len(given)] if actions[: len(given)] == given else None
+        if not (player.is_program or course.plays_by_answers(type(player))):
+            return {tuple(course.actions_of(output)): 1.0}
+        return self._follow(
+            state, tuple(event.answer for event in log.latest()[asked:] if isinstance(event, AnswerEvent))
+        )
+
+    def _follow(self, state: InfoState, answers: Answers) -> Mapping[Move, float]:
+        key = state.string, answers
+        if key not in self._followed:
+            self._followed[key] = self._turns(state)[-1].follow(lambda node, given: {answers[len(given)]: 1.0})
+        return self._followed[key]
+
+
+def _list_events(course: Course, seat: int) -> list[GameEvent]:
+    """Return what a seat has seen. What it did is in the other events."""
+    return [event for event in course.log.of(seat) if not isinstance(event, AnswerEvent)]

@@ -1,6 +1,6 @@
 """Ask a player for its complete strategy for a small game, as stated probabilities or counted actions."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from dubito.errors import BotError, IllegalOutput, UsageError, one_line
 from dubito.game import Ending, Player
 from dubito.game.table import Entrant
-from dubito.plugins.openspiel.policy.small import SmallGame, StatesChances, states_chances
+from dubito.plugins.openspiel.policy.small import Move, SmallGame, StatesChances, states_chances
 from dubito.plugins.openspiel.policy.tree import InfoState, Row
 from dubito.store.spend import Spend
 
@@ -49,20 +49,45 @@ def read_bot_policy(
     Each draw uses a new instance with separate streams that has observed what its seat has observed. A bot that is a
     program needs its `program`, for which each draw is a game. Raises BotError if the bot fails.
     """
-    states_them = states_chances(entrant.bot)
-    rows: dict[str, Row] = {}
-    for number, state in enumerate(states):
-        situation = _Situation(entrant, game, state, number, seed, program)
-        if states_them:
-            rows[state.string] = situation.read_row()
-        else:
-            counts = Counter(situation.act(number * draws + draw) for draw in range(draws))
-            progress((number + 1) * draws)
-            del counts[None]
-            # A state that the bot never reaches does not matter.
-            played = counts or Counter[int | None](state.actions)
-            rows[state.string] = {action: played[action] / played.total() for action in state.actions}
-    return StatedPolicy(entrant.name, rows, draws=None if states_them else draws)
+    if states_chances(entrant.bot):
+        rows = {
+            state.string: _Situation(entrant, game, state, number, seed, program).read_row()
+            for number, state in enumerate(states)
+        }
+        return StatedPolicy(entrant.name, rows)
+    moves = dict[str, Mapping[Move, float]]()
+    for number, state in enumerate(list_starts(game, states)):
+        situation, total = _Situation(entrant, game, state, number, seed, program), defaultdict[Move, float](float)
+        for draw in range(draws):
+            for move, share in situation.act(number * draws + draw).items():
+                total[move] += share
+        moves[state.string] = total
+        progress((number + 1) * draws)
+    return StatedPolicy(entrant.name, _build_rows(game, states, moves), draws=draws)
+
+
+def list_starts(game: SmallGame, states: Sequence[InfoState]) -> list[InfoState]:
+    """Return the states in which a turn starts, where players are asked."""
+    return [state for state in states if not game.turn_of(state).made]
+
+
+def _build_rows(
+    game: SmallGame, states: Sequence[InfoState], moves: Mapping[str, Mapping[Move, float]]
+) -> dict[str, Row]:
+    """Return the probabilities of actions from those, in any unit, of the moves in the turn that starts in each state.
+
+    All actions are equally likely in a state that no move reaches, which does not matter.
+    """
+    rows = dict[str, Row]()
+    for state in states:
+        start, made = game.turn_of(state)
+        weights = dict.fromkeys(state.actions, 0.0)
+        for move, share in moves[start].items():
+            if len(move) > len(made) and move[: len(made)] == made:
+                weights[move[len(made)]] += share
+        total = sum(weights.values())
+        rows[state.string] = {a: weight / total if total else 1 / len(weights) for a, weight in weights.items()}
+    return rows
 
 
 class _Situation:
@@ -90,12 +115,12 @@ class _Situation:
             raise self._error("chances must give a probability for each legal action, and sum to 1")
         return row
 
-    def act(self, draw: int) -> int | None:
-        """Return the action in this draw."""
+    def act(self, draw: int) -> Mapping[Move, float]:
+        """Return the probability of each move in this draw."""
         service = self._program.open_game(self._game.engine.num_players()) if self._program else None
         try:
             with self._blame("play"):
-                action = self._game.act(self._player(draw, service), self._state)
+                moves = self._game.act(self._player(draw, service), self._state)
             if service and service.session:
                 service.session.end(self._game.game.results, _CUT_OFF)
         except IllegalOutput as error:
@@ -103,7 +128,7 @@ class _Situation:
         finally:
             if service and service.session:
                 service.session.close()
-        return action
+        return moves
 
     def _player(self, draw: int, service: object = None) -> Player:
         return self._game.player(self._entrant, self._state, draw, self._seed, service)
@@ -140,31 +165,35 @@ def read_model_policy(
     from dubito.workshop.recordings import RecordedPosition  # imported late because bots do not need it
     from dubito.workshop.trial import TrialEntry, run_trial
 
-    prompt_game = prompt.game
-    positions = {
-        f"{n:04}": RecordedPosition(prompt_game, game.position(prompt_game, state)) for n, state in enumerate(states)
-    }
+    asked = [(state, game.questions(prompt.game, state)) for state in list_starts(game, states)]
+    of_turns = [position for _, questions in asked for position in questions.values()]
+    positions = {f"{n:04}": RecordedPosition(prompt.game, position) for n, position in enumerate(of_turns)}
     entries = []
     for n in range(draws or 1):  # each draw is a separate answer
         sample = settings.model_copy(update={"sample": settings.sample + n})
         entries.append(TrialEntry(f"{name} {n}" if n else name, prompt, sample))
     trial = run_trial(entries, positions, folder, means)
-    answers_by_state = [[of_entry[n] for of_entry in trial.answers] for n in range(len(states))]
-    rows, failures = dict[str, Row](), dict[str, str]()
-    for state, answers in zip(states, answers_by_state, strict=True):
-        rows[state.string] = _row(game.answers(state), answers)
-        if causes := [one.cause for one in answers if one.cause]:
-            failures[state.string] = causes[0]
+    by_question = iter(zip(*trial.answers, strict=True))
+    moves, causes = dict[str, Mapping[Move, float]](), dict[str, str]()
+    for state, questions in asked:
+        answers = {before: next(by_question) for before in questions}
+        legal = game.answers(state)
+        moves[state.string] = game.moves(state, {before: _share(legal, of) for before, of in answers.items()})
+        if failed := [one.cause for of in answers.values() for one in of if one.cause]:
+            causes[state.string] = failed[0]
+    rows = _build_rows(game, states, moves)
+    starts = {state.string: game.turn_of(state).start for state in states}
+    failures = {string: causes[start] for string, start in starts.items() if start in causes}
     return StatedPolicy(name, rows, failures, draws, trial.spent)
 
 
-def _row(ids: Mapping[object, int], answers: "Sequence[TrialAnswer]") -> Row:
-    """Return the stated or counted probabilities. Missing answers count as uniform."""
-    row: defaultdict[int, float] = defaultdict(float)
+def _share(legal: Sequence[object], answers: "Sequence[TrialAnswer]") -> dict[object, float]:
+    """Return the stated or counted probabilities of the legal answers. Missing answers count as uniform."""
+    shares: dict[object, float] = dict.fromkeys(legal, 0.0)
     for one in answers:
-        any_action = {name: 1 / len(ids) for name in ids}
-        chances = any_action if one.cause else one.answer if isinstance(one.answer, dict) else {one.answer: 1.0}
-        for name, share in chances.items():
-            if name in ids:
-                row[ids[name]] += share / len(answers)
-    return {action: row[action] for action in ids.values()}
+        any_answer = dict.fromkeys(legal, 1 / len(legal))
+        chances = any_answer if one.cause else one.answer if isinstance(one.answer, dict) else {one.answer: 1.0}
+        for answer, share in chances.items():
+            if answer in shares:
+                shares[answer] += share / len(answers)
+    return shares

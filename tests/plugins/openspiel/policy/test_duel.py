@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bots.manual.mr_no_doubt import MrNoDoubt
 from dubito.game.position_file import dump_position, load_position
 from dubito.games.dubito.knowledge import Knowledge
 from tests.cli.kit import REPO, Shell
@@ -17,12 +18,14 @@ pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip inst
 from dubito.errors import UsageError  # noqa: E402
 from dubito.game.find import find_bots  # noqa: E402
 from dubito.game.table import Entrant  # noqa: E402
+from dubito.games.dubito.cards import TurnOutput  # noqa: E402
 from dubito.games.dubito.game import GAME  # noqa: E402
 from dubito.plugins.openspiel.bots.manual.solved import Solved  # noqa: E402
+from dubito.plugins.openspiel.courses.dubito import DECLARE, DONE, describe_log  # noqa: E402
 from dubito.plugins.openspiel.policy.regret import cfr_plus  # noqa: E402
 from dubito.plugins.openspiel.policy.small import small_game  # noqa: E402
 from dubito.plugins.openspiel.policy.solver import solve  # noqa: E402
-from dubito.plugins.openspiel.policy.stated_policy import read_bot_policy  # noqa: E402
+from dubito.plugins.openspiel.policy.stated_policy import list_starts, read_bot_policy  # noqa: E402
 from dubito.plugins.openspiel.policy.tree import Tree, seat_tables  # noqa: E402
 from dubito.plugins.openspiel.policy.values import expected_values, nash_conv  # noqa: E402
 from dubito.plugins.openspiel.spiel import SeatedBot  # noqa: E402
@@ -79,18 +82,20 @@ def test_impossible_question_is_reported_in_one_sentence(
     assert said.err.startswith(f"dubito: {sentence}")
 
 
-def test_bots_that_play_cards_are_replayed(shell: Shell) -> None:
-    """With cards as actions, too, a player who is never doubted loses 1. Other bots can be measured beside them."""
-    said = shell(
-        "policy", "Sherlock", "MrNoDoubt", "--game", "dubito", *FLAGS, "--iterations", "50", "--draws", "20", "--json"
-    )
+def test_all_kinds_of_players_are_in_one_table(shell: Shell) -> None:
+    """A bot that plays cards, one that answers questions, and a model are measured in the game of cards.
+
+    A player who is never doubted loses 1.
+    """
+    players = ("Sherlock", "MrNoDoubt", "house:house-honest", "Solved")
+    flags = ("--game", "dubito", *FLAGS, "--iterations", "50", "--draws", "20", "--json")
+    said = shell("policy", *players, *flags)
     assert said.code == 0, said.err
-    assert (
-        "with cards as actions: 61 information states\nSherlock: 1,220 questions\nMrNoDoubt: 1,220 questions"
-        in said.err
-    )
+    asked = "Sherlock: 180 questions\nMrNoDoubt: 180 questions\nhouse:house-honest: 620 questions\nSolved: 61 questions"
+    assert f"with cards as actions: 61 information states\n{asked}" in said.err
     found = {one["name"]: one for one in json.loads(said.out)["players"]}
-    assert found["MrNoDoubt"]["nash_conv"] == 1
+    losses = {name: round(one["nash_conv"], 3) for name, one in found.items()}
+    assert losses == {"Sherlock": 0, "MrNoDoubt": 1, "house:house-honest": 0, "Solved": 0}
     assert found["Sherlock"] == {
         "name": "Sherlock",
         "kind": "hand-written",
@@ -100,12 +105,47 @@ def test_bots_that_play_cards_are_replayed(shell: Shell) -> None:
     }
 
 
+def test_answers_are_followed_through_the_games_own_play() -> None:
+    """An opening bluff of one card, under any number, has the probabilities with which the engine draws both."""
+    game = small()
+    (state,) = [one for one in Tree(game.engine).states if one.string.endswith("hand dealt: cards 1 2")]
+    questions = game.questions(GAME, state)
+    assert {answers: position.node for answers, position in questions.items()} == {(): "A", (False,): "B", (True,): "B"}
+    yes, no = {True: 1.0}, {False: 1.0}
+    # R24: one to three cards, of which the hand has two.
+    moves = game.moves(state, {(): yes, (True,): no})
+    one_card = {(DECLARE + number, card, DONE): pytest.approx(1 / 12) for number in (1, 2) for card in (1, 2)}
+    assert moves == one_card | {(DECLARE + number, 1, 2, DONE): pytest.approx(1 / 3) for number in (1, 2)}
+    assert game.moves(state, {(): no, (False,): yes}) == {(DECLARE + 1, 1, DONE): 1}
+
+
+class LowCards(MrNoDoubt):
+    """Answers that it bluffs with one card, and plays the lower of two."""
+
+    def bluff_first_hand(self, p: Any) -> bool:
+        return True
+
+    def maximize_first_hand(self, p: Any) -> bool:
+        return False
+
+    def bluff(self, p: Any, *, maximize: bool) -> Any:
+        return TurnOutput(False, 2, [min(self.cards)])
+
+
+def test_a_bot_that_chooses_the_cards_of_its_bluffs_keeps_them() -> None:
+    game = small()
+    states = {one.string.rpartition("; ")[2]: one for one in Tree(game.engine).states if one.seat == 0}
+    rows = read_bot_policy(Entrant("LowCards", LowCards), game, [*states.values()], 5, 0).rows
+    assert rows[states["hand dealt: cards 1 2"].string] == {DECLARE + 1: 0, DECLARE + 2: 1}
+    assert rows[states["declare declare 2"].string] == {1: 1, 2: 0}
+
+
 def test_replayed_bots_score_as_their_strategies_predict(shell: Shell) -> None:
     """Both the strategies' exact value and 400 games of the duel say how often AdaptyBoi beats RandomBoi."""
-    small_game_of_cards = small_game(GAME, GAME.rules(**{**RULES, "max_turns": 3}), cards=True)
-    tree, bots = Tree(small_game_of_cards.engine), find_bots(REPO, "dubito")
+    game = small(max_turns=3)
+    tree, bots = Tree(game.engine), find_bots(REPO, "dubito")
     rows = {
-        name: read_bot_policy(Entrant(name, bots.find(name).cls), small_game_of_cards, tree.states, 200, 0).rows
+        name: read_bot_policy(Entrant(name, bots.find(name).cls), game, tree.states, 200, 0).rows
         for name in ("AdaptyBoi", "RandomBoi")
     }
     seated = [seat_tables(tree, seat, rows["AdaptyBoi"], rows["RandomBoi"]) for seat in (0, 1)]
@@ -135,12 +175,6 @@ def _played_mean(shell: Shell) -> float:
     return float(rates["AdaptyBoi"] - rates["RandomBoi"])
 
 
-def test_models_are_not_mixed_with_bots_that_play_cards(shell: Shell) -> None:
-    said = shell("policy", "Sherlock", "house:house-honest", "--game", "dubito", *FLAGS, "--quiet")
-    assert said.code == 2
-    assert said.err.startswith("dubito: models answer questions, but one of these bots plays cards of its choice")
-
-
 def test_solved_bot_cannot_be_beaten(shell: Shell) -> None:
     game = small(max_turns=3)
     tree = Tree(game.engine)
@@ -150,10 +184,11 @@ def test_solved_bot_cannot_be_beaten(shell: Shell) -> None:
 
 
 def test_solved_bot_uses_its_observations(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At each question, what it computes from its log equals the information state."""
+    """At each turn, what it computes from its log equals the information state."""
     known, told = list[str](), 0
-    monkeypatch.setattr(Solved, "_answer", lambda self: _noted(self, known))
-    game = pyspiel.load_game("dubito(players=2,duel=true,ranks=3,copies=3,jokers=1,win_rule=contested,max_turns=30)")
+    monkeypatch.setattr(Solved, "play", lambda self, p: _play_by_chance(self, p, known))
+    rules = "ranks=3,copies=3,jokers=1,win_rule=contested,max_turns=30"
+    game: Any = pyspiel.load_game(f"dubito(players=2,duel=true,{rules},moves=cards)")
     for seed in range(20):
         bots, chance = [SeatedBot(game, seat, Solved, seed=seed) for seat in (0, 1)], Random(seed)
         state, seen = game.new_initial_state(), list[str]()
@@ -163,27 +198,26 @@ def test_solved_bot_uses_its_observations(shell: Shell, monkeypatch: pytest.Monk
                 state.apply_action(chance.choices(*zip(*state.chance_outcomes(), strict=True))[0])
             else:
                 seat = state.current_player()
-                seen.append(state.information_state_string(seat))
+                if not state.course.script:
+                    seen.append(state.information_state_string(seat))
                 state.apply_action(bots[seat].step(state))
         assert known == seen
         told += len(seen)
-    assert told > 200
+    assert told > 150
 
 
-def _noted(bot: Any, known: list[str]) -> bool:
-    known.append(bot.information())
-    return bool(bot.rng.random() < 0.4)
+def _play_by_chance(bot: Any, p: Any, known: list[str]) -> Any:
+    known.append(describe_log(bot._seating.log.latest()))
+    return bot.doubt(p) if p.can_doubt and bot.rng.random() < 0.4 else bot.bluff(p, maximize=bot.rng.random() < 0.5)
 
 
 def test_model_is_asked_the_questions_of_a_game() -> None:
     """A position of the tree passes the file check, which compares events, turn data, hand and answers."""
     game = small(max_turns=3)
-    for state in Tree(game.engine).states[::7]:
-        position = game.position(GAME, state)
-        assert load_position(GAME, dump_position(GAME, position)) == position
-        assert state.string.endswith(
-            "".join(f"; {node} {'yes' if yes else 'no'}" for node, yes in position.known(Knowledge).answers.items())
-        )
+    for state in list_starts(game, Tree(game.engine).states)[::5]:
+        for answers, position in game.questions(GAME, state).items():
+            assert load_position(GAME, dump_position(GAME, position)) == position
+            assert answers == tuple(position.known(Knowledge).answers.values())
 
 
 def test_certain_knowledge_with_a_small_deck() -> None:
@@ -192,5 +226,5 @@ def test_certain_knowledge_with_a_small_deck() -> None:
     states = {state.string: state for state in Tree(game.engine).states}
     dealt = "game start: player_ids 0 1, initial_card_counts 2 2; hand dealt: cards 1 2"
     known = f"{dealt}; cards played: player_id 0, declared_number 1, n_cards"
-    seen = {n: GAME.facts.facts(game.position(GAME, states[f"{known} {n}"])) for n in (1, 2)}
+    seen = {n: GAME.facts.facts(game.questions(GAME, states[f"{known} {n}"])[()]) for n in (1, 2)}
     assert [seen[n]["sure_bluff"] for n in (1, 2)] == [False, True]

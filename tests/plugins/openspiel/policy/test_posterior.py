@@ -8,23 +8,20 @@ import pytest
 
 from dubito.experiment.lies import track_game
 from dubito.experiment.stored import open_recorded_run
-from dubito.game.find import find_bots
-from dubito.game.table import Entrant
 from dubito.games.dubito.game import GAME
 from dubito.plugins.deception.reference import ReferenceReplay, find_reference
 from dubito.plugins.openspiel.course import CHANCE, TERMINAL
 from dubito.plugins.openspiel.policy.posterior import exact_beliefs
-from dubito.plugins.openspiel.policy.small import CourseGame, small_game
-from dubito.plugins.openspiel.policy.stated_policy import read_bot_policy
+from dubito.plugins.openspiel.policy.small import CourseGame
 from dubito.plugins.openspiel.policy.tree import Tree, uniform
-from tests.cli.kit import REPO, Shell
+from tests.cli.kit import Shell
 
 RULES = {"duel": True, "ranks": 2, "copies": 2, "jokers": 0, "win_rule": "contested", "max_turns": 2}
 FLAGS = ("--duel", "--ranks", "2", "--copies", "2", "--jokers", "0", "--win-rule", "contested", "--max-turns", "2")
 
 
 def test_exact_beliefs_are_the_shares_of_lies_in_random_games() -> None:
-    engine = CourseGame(GAME, GAME.rules(**RULES), "cards")
+    engine = CourseGame(GAME, GAME.rules(**RULES))
     tree, chance, met, lies = Tree(engine), Random(1), Counter[str](), Counter[str]()
     beliefs = exact_beliefs(tree, engine, 1, uniform(tree))
     for _ in range(4000):
@@ -41,16 +38,6 @@ def test_exact_beliefs_are_the_shares_of_lies_in_random_games() -> None:
     for state, belief in beliefs.items():
         assert lies[state] / met[state] == pytest.approx(belief, abs=4 * (0.25 / met[state]) ** 0.5)
     assert sorted({round(belief, 9) for belief in beliefs.values()}) == [0.333333333, 0.666666667, 1]
-
-
-def test_a_replayed_bot_draws_cards_and_numbers_separately() -> None:
-    """RandomBoi opens with half a bluff, of one card in a third of the cases, under one of two numbers."""
-    small = small_game(GAME, GAME.rules(**RULES), cards=True)
-    tree = Tree(small.engine)
-    (state,) = [one for one in tree.states if one.string.endswith("cards 1 2; declare declare 1")]
-    bot = Entrant("RandomBoi", find_bots(REPO).find("RandomBoi").cls)
-    row = read_bot_policy(bot, small, [state], 4000, 0).rows[state.string]
-    assert row[2] == pytest.approx(1 / 12, abs=0.02)  # the other card alone, given this number
 
 
 def test_the_sheet_of_a_small_duel_uses_exact_beliefs(tmp_path: Path, shell: Shell) -> None:

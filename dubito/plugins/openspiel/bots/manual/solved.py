@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from bots.base import BotBase
 from dubito.errors import UsageError
-from dubito.game_data import TurnData
+from dubito.game_data import TurnData, TurnOutput
 
 if TYPE_CHECKING:
     from dubito.plugins.openspiel.policy.solver import Solution
@@ -45,32 +45,13 @@ class Solved(BotBase):
         """Return the probability of each action, for `dubito policy`."""
         return _solution(*self._how).table[view.sees]
 
-    def bluff_first_hand(self, p: TurnData) -> bool:
-        return self._answer()
-
-    def maximize_first_hand(self, p: TurnData) -> bool:
-        return self._answer()
-
-    def should_doubt(self, p: TurnData) -> bool:
-        return self._answer()
-
-    def bluff_regular(self, p: TurnData) -> bool:
-        return self._answer()
-
-    def maximize_regular(self, p: TurnData) -> bool:
-        return self._answer()
-
-    def _answer(self) -> bool:
-        return self.rng.random() < _solution(*self._how).table[self.information()][1]
-
-    def information(self) -> str:
-        """Return the bot's information state."""
+    def play(self, p: TurnData) -> TurnOutput:
         # Imported late: listing the bots should not load OpenSpiel.
-        from dubito.plugins.openspiel.courses.dubito import describe_log
+        from dubito.plugins.openspiel.courses.dubito import draw_move
 
         log = self._seating.log
         assert log is not None
-        return describe_log(log.latest())
+        return draw_move(log.latest(), _solution(*self._how).table, self.rng)
 
 
 @lru_cache(maxsize=16)
