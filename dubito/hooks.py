@@ -116,6 +116,24 @@ class BatchSender(Protocol):
         """Return the routes that the built-in model server adds to its own, as Starlette's."""
 
 
+class BeliefReference(Protocol):
+    """Follows the games of a run, and states how probable it is that a play is a lie, given all that a seat knows."""
+
+    name: str
+
+    def begin(self, state: Any, seats: Sequence[int]) -> None:
+        """Begin a game, a `dubito.game.State`. `seats` contains the player of each seat."""
+
+    def rate(self, state: Any) -> float | None:
+        """Return the probability that the last play is a lie, given what the seat to move knows, or None."""
+
+    def see(self, output: object, events: Sequence[Any]) -> None:
+        """See a move."""
+
+
+StartProgress = Callable[[int], Callable[[int], None]]  # from the number of questions, to be called with those done
+
+
 class Hooks:
     """The hooks. A plugin implements the ones it needs."""
 
@@ -160,6 +178,23 @@ class Hooks:
         """Return pages to add to the report of a run, as `dubito.report.tables.Page`, each with its `about` line.
 
         `lies` is the run's `dubito.experiment.lies.LieCounts`, or None if lies cannot be counted.
+        """
+
+    @_spec
+    def belief_references(  # type: ignore[empty-body]
+        self, run: RecordedRun, start_progress: StartProgress
+    ) -> Sequence[BeliefReference]:
+        """Return exact beliefs about the lies in a run's games, if they can be computed."""
+
+    @_spec
+    def exploitabilities(  # type: ignore[empty-body]
+        self, players: Sequence[Any], registry: Any, permits: Any
+    ) -> Sequence[float | None]:
+        """Return how much best responses win from each of these players in a small variant of their game, as nash_conv.
+
+        The players are `dubito.experiment.experiment.PlayerSpec`, the registry a `dubito.game.find.Registry`, and the
+        permits a `dubito.sandbox.consent.Permits`. The value is None for a player that fails. Return nothing if there
+        is no such variant.
         """
 
     @_spec
@@ -331,6 +366,16 @@ def comparison_parts(runs: Sequence[RecordedRun], comparison: ComparedContenders
 def report_pages(run: RecordedRun, lies: object) -> Iterator[Any]:
     """Yield the pages that plugins add to a run's report."""
     yield from _call_each(plugins().hook.report_pages, run=run, lies=lies)
+
+
+def find_exact_beliefs(run: RecordedRun, start_progress: StartProgress) -> BeliefReference | None:
+    """Return the exact beliefs about the lies in a run's games, if a plugin can compute them."""
+    return next(_call_each(plugins().hook.belief_references, run=run, start_progress=start_progress), None)
+
+
+def exploitabilities(players: Sequence[Any], registry: Any, permits: Any) -> list[float | None]:
+    """Return how exploitable each player is in a small variant of its game, or nothing if no plugin can tell."""
+    return [*_call_each(plugins().hook.exploitabilities, players=players, registry=registry, permits=permits)]
 
 
 def game_checks() -> Iterator[GameCheck]:

@@ -389,7 +389,6 @@ class BaseGame(Generic[R, S, E, Out]):
     base: type[Player] = Player
     fallback: str  # the bot that moves for a failed bot; deliberately the weakest
     chance_bot: str = ""  # the hand-written bot that decides at random, if any; models are compared with it
-    reference_bot: str = ""  # the hand-written bot whose beliefs about lies others are compared with, if any
     turn_limit: str = ""  # the rule that limits the number of turns, if there is one
     nodes: tuple[Node, ...]
     results: Results
@@ -521,6 +520,10 @@ class BaseGame(Generic[R, S, E, Out]):
     def lie_mark(self, state: S, output: Out) -> LieMark | None:
         """Mark a move before it is made, so that reports can show who catches whose lies."""
         return None
+
+    def reference_bot(self, rules: R) -> str:
+        """Return the hand-written bot whose beliefs about lies others are compared with, or an empty string."""
+        return ""
 
     def read_belief(self, bot: Any) -> float:
         """Return how probable it is that the last play is a lie, according to the reference bot."""

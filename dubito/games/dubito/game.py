@@ -35,7 +35,6 @@ class DubitoGame(Game["DubitoRules", State, Event, TurnOutput]):
     base_path = "bots.base.BotBase"
     fallback = "RandomBoi"
     chance_bot = "RandomBoi"
-    reference_bot = "Sherlock"
     turn_limit = "max_turns"
     nodes = tuple(Node(name, method, Bool(), STATED if name == "C" else None) for name, method in NODES.items())
     events = EVENTS
@@ -98,6 +97,9 @@ class DubitoGame(Game["DubitoRules", State, Event, TurnOutput]):
         of = state.last_player if state.can_doubt else None
         hand = len(state.hands[state.seat].cards)
         return LieMark(len(state.board), len(output.cards or ()), of, is_lie, output.doubt, hand)
+
+    def reference_bot(self, rules: Any) -> str:
+        return "Sherlock" if rules.engine_rules.is_full_deck else ""  # it assumes 13 numbers, four times each
 
     def read_belief(self, bot: Any) -> float:
         belief: float = bot._bluffed()  # Sherlock has no public name for it, and its file is part of runs' identities

@@ -1,16 +1,18 @@
 """`dubito deception`: how each player of a run lies and detects lies."""
 
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
 
+from dubito.cli.call_options import question_progress
 from dubito.cli.options import games_path_option, json_option, open_run_folder
 from dubito.cli.output import GamesProgress, note, print_document, say, show
 from dubito.experiment.stored import open_recorded_run
 from dubito.plugins.deception.documents import build_document
 from dubito.plugins.deception.pages import SheetPage
-from dubito.plugins.deception.read import count_sheet
+from dubito.plugins.deception.read import count_sheet, find_beliefs
 from dubito.report.render import Site
 from dubito.report.site import write_pages
 
@@ -28,8 +30,10 @@ def deception(run: Path | None, output: Path | None, as_json: bool, quiet: bool)
     figures.
     """
     with open_run_folder(run) as folder, open_recorded_run(folder) as stored:
+        with ExitStack() as stack:
+            reference = find_beliefs(stored, lambda n: stack.enter_context(question_progress(n, quiet)))
         with GamesProgress(stored.game_count, quiet, time.monotonic) as progress:
-            sheet = count_sheet(stored, progress)
+            sheet = count_sheet(stored, reference, progress)
         page = SheetPage(stored, sheet)
         if as_json:
             print_document(build_document(stored, sheet))

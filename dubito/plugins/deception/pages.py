@@ -7,7 +7,7 @@ from typing import Final
 from dubito.commands import build_command
 from dubito.experiment.lies import LieCounts
 from dubito.experiment.stored import Run
-from dubito.plugins.deception.read import count_sheet, sheet_of_counted
+from dubito.plugins.deception.read import count_sheet, find_beliefs, sheet_of_counted
 from dubito.plugins.deception.sheet import (
     GAPS,
     MIN_CASES,
@@ -253,7 +253,7 @@ def _describe_sensitivity(rate: Rate) -> str:
 def page_of_report(run: Run, lies: LieCounts) -> Page:
     """Return the page in a run's report. Large runs of bots are not replayed for it."""
     if run.resolved.has_records:
-        return SheetPage(run, count_sheet(run), in_report=True).page()
+        return SheetPage(run, count_sheet(run, find_beliefs(run)), in_report=True).page()
     if lies.games == run.game_count:
         return SheetPage(run, sheet_of_counted(run, lies), in_report=True).page()
     command = build_command("deception", run.folder, "--output", "sheet")

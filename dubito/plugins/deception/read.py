@@ -8,10 +8,11 @@ from dubito.errors import UsageError
 from dubito.experiment.lies import LieCounts, TrackedGame, track_game
 from dubito.experiment.stored import Run, check_replayable
 from dubito.game import STATED
+from dubito.hooks import BeliefReference, StartProgress
 from dubito.llm.prompts import Prompt
 from dubito.llm.protocols import parse_stored_request, read_recorded_reply
 from dubito.llm.questions import read_chance_to_win
-from dubito.plugins.deception.reference import Reference, ReferenceReplay, find_reference
+from dubito.plugins.deception.reference import ReferenceReplay, find_reference, ignore_progress
 from dubito.plugins.deception.sheet import BeliefsByMove, Sheet, SheetCounter
 from dubito.show.story import winners
 from dubito.stats.detection import Belief
@@ -27,17 +28,23 @@ def read_sheet(run: "PublicRun") -> Sheet:
     Raises:
         UsageError: The game has no lies, or the run cannot be replayed here.
     """
-    return count_sheet(run.stored)
+    return count_sheet(run.stored, find_beliefs(run.stored))
 
 
-def count_sheet(run: Run, progress: Callable[[int], None] = lambda games: None) -> Sheet:
-    """Replay all games of a run. `progress` is called with the number of games so far. Raises UsageError."""
+def find_beliefs(run: Run, start_progress: StartProgress = ignore_progress) -> BeliefReference | None:
+    """Return the reference beliefs for a run's games, if there are any. Raises UsageError if lies cannot be counted."""
     if not run.game.has_lie_marks:
         raise UsageError(f"{run.game.name} has no lies that can be called, so there is nothing to show")
     check_replayable(run)
     if not run.has_same_bots:
         raise UsageError(f"{run} cannot be replayed here: {'; '.join(run.changed)}")
-    reference = find_reference(run)
+    return find_reference(run, start_progress)
+
+
+def count_sheet(
+    run: Run, reference: BeliefReference | None, progress: Callable[[int], None] = lambda games: None
+) -> Sheet:
+    """Replay all games of a run. `progress` is called with the number of games so far."""
     games = (_track(run, game, reference, progress) for game in run.experiment.game_numbers)
     return _add_games(run, games, reference.name if reference else None)
 
@@ -47,7 +54,7 @@ class _RatedGame(NamedTuple):
     reference: BeliefsByMove
 
 
-def _track(run: Run, game: int, reference: Reference | None, progress: Callable[[int], None]) -> _RatedGame:
+def _track(run: Run, game: int, reference: BeliefReference | None, progress: Callable[[int], None]) -> _RatedGame:
     seats = run.outcome_of(game).seats
     moves, beliefs = ReferenceReplay(run, game, seats, reference).moves()
     progress(game + 1 - run.experiment.first_game)

@@ -1,12 +1,11 @@
 """Reference beliefs: how probable it is that a play is a lie, given all that a seat knows.
 
-In small duels they are exact (`ExactReference` of the plugin `openspiel`). Otherwise, a strong bot computes them
-(`Game.reference_bot`). It sits unseen at every seat, gets the seat's cards and events, and never plays.
+In small duels a plugin computes them exactly. Otherwise, a strong bot states them (`Game.reference_bot`). It sits at
+every seat unseen, gets the seat's cards and events, and never plays.
 """
 
-from collections.abc import Iterator, Sequence
-from importlib.util import find_spec
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
 
 from dubito.experiment.lies import MarkedMove, replay_moves, track_moves
 from dubito.experiment.stored import Run
@@ -14,31 +13,17 @@ from dubito.game import State
 from dubito.game.events import GameEvent
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
+from dubito.hooks import BeliefReference, StartProgress, find_exact_beliefs
 
 _STREAMS: Final = DealStreams(0, 0)  # the bot is asked for beliefs, which use no randomness
-
-
-class Reference(Protocol):
-    """A source of reference beliefs."""
-
-    name: str
-
-    def begin(self, state: State, seats: Sequence[int]) -> None:
-        """Begin a game. `seats` contains the player of each seat."""
-
-    def rate(self, state: State) -> float | None:
-        """Return the probability that the last play is a lie, given what the seat to move knows, or None."""
-
-    def see(self, output: object, events: Sequence[GameEvent]) -> None:
-        """See a move."""
 
 
 class BotReference:
     """The beliefs of the game's reference bot."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, name: str) -> None:
         registry, self._game = run.registry, run.game
-        bot = registry.replaced.get(run.game.reference_bot) or registry.find(run.game.reference_bot)
+        bot = registry.replaced.get(name) or registry.find(name)
         self.name, self._entrant = bot.name, Entrant(bot.name, bot.cls)
 
     def begin(self, state: State, seats: Sequence[int]) -> None:
@@ -53,20 +38,22 @@ class BotReference:
         self._table.send_events(events, self._table.state.turns_played)
 
 
-def find_reference(run: Run) -> Reference | None:
-    """Return the exact beliefs in a small game, or those of the game's reference bot, if there is one."""
-    if find_spec("dubito.plugins.openspiel"):
-        from dubito.plugins.openspiel.policy.posterior import ExactReference
+def ignore_progress(questions: int) -> Callable[[int], None]:
+    return lambda done: None
 
-        if exact := ExactReference.of(run):
-            return exact
-    return BotReference(run) if run.game.reference_bot else None
+
+def find_reference(run: Run, start_progress: StartProgress = ignore_progress) -> BeliefReference | None:
+    """Return the exact beliefs in a small game, or those of the game's reference bot, if there is one."""
+    if exact := find_exact_beliefs(run, start_progress):
+        return exact
+    bot = run.game.reference_bot(run.game.rules(**run.planned.rules))
+    return BotReference(run, bot) if bot else None
 
 
 class ReferenceReplay:
     """A replay of a game, with the reference belief at each move after which a play can be called a lie."""
 
-    def __init__(self, run: Run, number: int, seats: Sequence[int], reference: Reference | None) -> None:
+    def __init__(self, run: Run, number: int, seats: Sequence[int], reference: BeliefReference | None) -> None:
         self._run, self._number, self._seats, self._reference = run, number, seats, reference
         self._output: object = None
         self._rated = list[float | None]()

@@ -381,6 +381,7 @@ class MoveCourse(Course):
     """A course whose actions make up moves, without chance. A player's policy can be measured in it."""
 
     moves: ClassVar[str]  # what the actions are
+    small: ClassVar[Mapping[str, object]] = {}  # rules of a variant in which every player's policy can be measured
 
     def plays_by_answers(self, bot: type[Player]) -> bool:
         """Return whether the game plays for a bot of this class by its answers to the questions."""

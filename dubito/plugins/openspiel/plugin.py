@@ -1,14 +1,17 @@
-"""The plugin's parts: `dubito policy`, luck-corrected results, and a check for games with courses."""
+"""The plugin's parts: `dubito policy`, luck-corrected results, exact beliefs, and a check for games with courses."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dubito.hooks import Command, GameCheck, hookimpl
+from dubito.hooks import BeliefReference, Command, GameCheck, StartProgress, hookimpl
 
 if TYPE_CHECKING:
     from dubito.experiment.compare import Comparison
+    from dubito.experiment.experiment import PlayerSpec
     from dubito.experiment.stored import Run
+    from dubito.game.find import Registry
     from dubito.report.tables import ComparisonPart
+    from dubito.sandbox.consent import Permits
 
 
 @hookimpl
@@ -23,6 +26,21 @@ def comparison_parts(runs: "Sequence[Run]", comparison: "Comparison") -> "Sequen
     )  # imported late because every command loads this file
 
     return [luck_corrected_part(runs, comparison)]
+
+
+@hookimpl
+def belief_references(run: "Run", start_progress: StartProgress) -> Sequence[BeliefReference]:
+    from dubito.plugins.openspiel.policy.posterior import ExactReference  # late, as above
+
+    exact = ExactReference.of(run, start_progress)
+    return [exact] if exact else []
+
+
+@hookimpl
+def exploitabilities(players: "Sequence[PlayerSpec]", registry: "Registry", permits: "Permits") -> list[float | None]:
+    from dubito.plugins.openspiel.policy.measure import measure_players  # late, as above
+
+    return measure_players(players, registry, permits)
 
 
 @hookimpl

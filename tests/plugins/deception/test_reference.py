@@ -32,7 +32,7 @@ def run(tmp_path: Path, shell: Shell) -> Path:
 def test_the_reference_believes_what_the_bot_believed_in_the_game(run: Path) -> None:
     compared = 0
     with open_recorded_run(run) as stored:
-        reference = BotReference(stored)
+        reference = BotReference(stored, "Sherlock")
         for number in stored.experiment.game_numbers:
             table, _ = stored.player.build_table(number)
             _moves, beliefs = ReferenceReplay(stored, number, [*range(3)], reference).moves()
@@ -105,3 +105,13 @@ def test_the_sheet_has_reference_beliefs_for_all_players(run: Path, shell: Shell
     assert {row["player"]: row["against_reference"] for row in rows} == {
         name: gap["against_reference"]["value"] for name, gap in gaps.items()
     }
+
+
+def test_no_bot_is_the_reference_of_rules_that_it_does_not_know(tmp_path: Path, shell: Shell) -> None:
+    """Sherlock assumes four cards of each number, and this deck has two."""
+    flags = ("--copies", "2", "--jokers", "0", "--games", "4", "--table-sizes", "3", "--max-turns", "60")
+    assert (
+        shell("run", "--contenders", "StefaBot", "--bots", "UsualBot", *flags, "--output", "two", "--quiet").code == 0
+    )
+    said = shell("deception", "two", "--quiet", "--json")
+    assert json.loads(said.out)["reference"] is None, said.err

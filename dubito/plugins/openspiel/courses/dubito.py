@@ -17,6 +17,7 @@ from itertools import chain, product, repeat, zip_longest
 from math import comb, factorial, perm, prod
 from operator import attrgetter
 from random import Random
+from types import MappingProxyType
 from typing import Any, ClassVar, Final, Self, cast
 
 from dubito.errors import UsageError
@@ -293,6 +294,7 @@ class CardsCourse(DubitoCourse, MoveCourse):
     """
 
     moves = "cards"
+    small = MappingProxyType(Rules(0, "contested", max_turns=3, ranks=2, copies=2, duel=True).stored_form())
     done = (*(f"card {card}" for card in range(VALUES)), "done", "doubt", *(f"declare {n}" for n in NUMBERS))
     terms = ("declare", "play", "more")
     observed = (

@@ -1,8 +1,6 @@
 """`dubito policy`: how exploitable a player's complete strategy for a small game is, without luck."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import replace
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 from platform import python_version
@@ -33,6 +31,7 @@ from dubito.llm.cache import SOLVED
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.model_settings import ModelSettings
 from dubito.plugins.openspiel.policy.documents import build_document
+from dubito.plugins.openspiel.policy.measure import BOT_DRAWS, PROGRAM_DRAWS, start_program
 from dubito.plugins.openspiel.policy.report import (
     Findings,
     build_policy_site,
@@ -48,17 +47,13 @@ from dubito.plugins.openspiel.policy.stated_policy import StatedPolicy, list_sta
 from dubito.plugins.openspiel.policy.tree import InfoState, Tree
 from dubito.plugins.openspiel.policy.values import nash_conv
 from dubito.report.site import write_pages
-from dubito.seats.program import ProgramPlayer, ProgramPool, find_program, make_confinement, try_programs
 from dubito.store import folder as run_folder
-from dubito.store.folder import RUNS
 from dubito.store.spend import Spend
 from dubito.workshop.bot_check import resolve_bot
 from dubito.workshop.trial import TrialOptions
 
 _POLICY = "policy"  # the prompt that asks for probabilities
 _ACT = "plain"  # the prompt that asks for one action
-BOT_DRAWS = 100  # actions of a bot in each state, unless it states its strategy
-PROGRAM_DRAWS = 10  # the same for a program
 _MAX_SHOWN = 12  # states per player shown in the terminal with --tables
 
 
@@ -180,27 +175,13 @@ class _Player:
             assert self._entrant is not None
             with (
                 question_progress(self.count_questions(states, draws), quiet) as progress,
-                self._start(seed) as program,
+                start_program(self._program, self._game, seed, given_permits()) as program,
             ):
                 return read_bot_policy(self._entrant, self._game, states, draws or self._draws, seed, program, progress)
         draws = self._game.prompt_game(states, draws)[1]
         with question_progress(self.count_questions(states, draws), quiet) as progress:
             means = TrialOptions(calls, model_progress(quiet), progress)
             return read_model_policy(self.name, self._game, self._prompt, self._settings, states, draws, folder, means)
-
-    @contextmanager
-    def _start(self, seed: int) -> Iterator[ProgramPlayer | None]:
-        """Start the player's program, if it is one."""
-        if self._program is None:
-            yield None
-            return
-        game, here, settings = self._game.game, Path.cwd(), self._program.settings
-        program, deadline, permits = find_program(self.name, settings, here), settings["deadline"], given_permits()
-        typed = "folder" not in settings  # the user wrote this command, and no file did
-        try_programs([program], here, replace(permits, trust=permits.trust or typed))
-        with closing(ProgramPool(program, deadline, make_confinement(permits), "policy", [here / RUNS])) as pool:
-            steady = game.facts.steady_facts()
-            yield ProgramPlayer(self.name, game, self._game.rules, seed, deadline, steady, lambda inner: inner, pool)
 
     def prompted(self, state: InfoState) -> str | None:
         if self._prompt is None:

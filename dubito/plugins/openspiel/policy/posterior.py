@@ -11,9 +11,10 @@ from typing import Any, Final
 from dubito.errors import BotError, UsageError
 from dubito.experiment.stored import Run
 from dubito.game.table import Entrant
+from dubito.hooks import StartProgress
 from dubito.plugins.openspiel.courses.dubito import CardsCourse
 from dubito.plugins.openspiel.policy.small import CourseGame, small_game
-from dubito.plugins.openspiel.policy.stated_policy import read_bot_policy
+from dubito.plugins.openspiel.policy.stated_policy import list_starts, read_bot_policy
 from dubito.plugins.openspiel.policy.tree import PolicyTable, Tree
 from dubito.plugins.openspiel.policy.values import reach_of_others
 
@@ -62,7 +63,7 @@ class ExactReference:
         }
 
     @classmethod
-    def of(cls, run: Run) -> "ExactReference | None":
+    def of(cls, run: Run, start_progress: StartProgress) -> "ExactReference | None":
         """Return None unless the run is a small duel with hand-written bots, whose strategies can be listed."""
         rules = run.game.rules(**run.planned.rules)
         if run.game.seat_range(rules) != (2, 2):
@@ -72,16 +73,21 @@ class ExactReference:
             if not isinstance(small.engine, CourseGame):
                 return None
             tree = Tree(small.engine, histories=_MAX_HISTORIES)
-            strategies = {
-                number: read_bot_policy(
-                    Entrant(one.name, one.bot.cls, one.spec.settings), small, tree.states, _DRAWS, 0
-                ).rows
+            bots = {
+                number: Entrant(one.name, one.bot.cls, one.spec.settings)
                 for number, one in enumerate(run.resolved.players)
                 if not one.needs_calls
             }
+            if not bots:
+                return None
+            questions = len(list_starts(small, tree.states)) * _DRAWS
+            progress, strategies = start_progress(questions * len(bots)), dict[int, PolicyTable]()
+            for number, bot in bots.items():
+                strategies[number] = read_bot_policy(bot, small, tree.states, _DRAWS, 0).rows
+                progress(questions * len(strategies))
         except (UsageError, BotError):
             return None
-        return cls(small.engine, tree, strategies) if strategies else None
+        return cls(small.engine, tree, strategies)
 
     def begin(self, state: Any, seats: Sequence[int]) -> None:
         course = self._engine.new_course()

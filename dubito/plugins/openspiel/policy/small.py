@@ -124,14 +124,14 @@ def small_game(game: Game, rules: "BaseModel") -> SmallGame:
     """Return the small game. Raises UsageError if its policies cannot be measured."""
     if isinstance(game, OpenSpielGame):
         return _OfOpenSpiel(game)
-    if _find_course(game) is None:
+    if find_course(game) is None:
         raise UsageError(
             f"policies of {game.name} cannot be measured; use openspiel:kuhn_poker, or a small duel of dubito"
         )
     return _OfOurs(game, rules)
 
 
-def _find_course(game: Game) -> type[MoveCourse] | None:
+def find_course(game: Game) -> type[MoveCourse] | None:
     return next((course for course in load_courses(game).values() if issubclass(course, MoveCourse)), None)
 
 
@@ -207,7 +207,7 @@ class CourseGame:
 
     def __init__(self, game: Game, rules: "BaseModel") -> None:
         self._name, self._said, self._players = game.name, rules.model_dump(), game.seat_range(rules)[0]
-        course = _find_course(game)
+        course = find_course(game)
         assert course is not None
         self._class = course
         self._rules = game.rules_of_run(self._said)
