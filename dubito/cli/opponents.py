@@ -13,7 +13,7 @@ from dubito.cli.file_limit import limit_in_flight
 from dubito.cli.narrator import check_save
 from dubito.cli.options import given_permits, open_run_folder
 from dubito.cli.output import note, note_if_slow
-from dubito.errors import UsageError, one_line
+from dubito.errors import UsageError
 from dubito.experiment.call_options import call_options, check_cache
 from dubito.experiment.config import Config, parse_config, read_config
 from dubito.experiment.model_players import check_models, unused_address_warnings
@@ -83,7 +83,7 @@ def open_moment(text: str) -> Iterator[RunMoment]:
     """Open a moment given as RUN:GAME:TURN; raises UsageError and CannotShowGame."""
     name, number, turn = parse_moment(text)
     with open_run_folder(name) as folder, open_recorded_run(folder) as run:
-        yield find_moment(run, number, turn)
+        yield replace(find_moment(run, number, turn), address=text)  # an exported run is in a temporary folder
 
 
 @contextmanager
@@ -107,9 +107,7 @@ def open_opponents_of_run(
     with open_opponents(
         known, None if others else names, games, first, stopped, server, run.planned.game, rules
     ) as opponents:
-        for name, kind in zip(names, opponents.kinds(names), strict=True):
-            if kind in ("program", "agent"):
-                raise UsageError(f"{one_line(name)} is a {kind}, which can only play a game from its start")
+        opponents.require_movable(names)
         yield opponents
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
 
 import click
@@ -124,6 +124,24 @@ def _check_site_url(context: click.Context, parameter: click.Parameter, url: str
 
 
 site_url_option = click.option("--url", callback=_check_site_url, **_URL)
+Worlds = Literal["same", "sampled"]
+# What can be changed at a moment of a run.
+moment_options = flags(
+    click.option(
+        "--worlds",
+        type=click.Choice(["same", "sampled"]),
+        default="same",
+        show_default=True,
+        help="Hidden cards: the same, or sampled so that the seat cannot tell.",
+    ),
+    click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Change what the seat has, such as hand=2,2,7. Can be repeated.",
+    ),
+)
 play_url_option = click.option(
     "--play-url",
     callback=_check_site_url,

@@ -2,6 +2,7 @@
 
 import io
 import os
+import secrets
 import shlex
 import sys
 import threading
@@ -22,11 +23,13 @@ from dubito.cli.options import (
     SAVED_GAMES_DEFAULT,
     SEED,
     GameCommand,
+    Worlds,
     allow_host_option,
     company_options,
     config_options,
     game_option,
     games_path_option,
+    moment_options,
     program_options,
     refuse_flags,
     saved_games_folder,
@@ -39,7 +42,7 @@ from dubito.game.find import DUBITO, find_bots
 from dubito.game.seeds import Seed
 from dubito.model_settings import SHORT_FORM_SETTINGS
 from dubito.show.opponents import Opponents, as_sentence, bots_of_other_games, describe_trouble
-from dubito.show.person import Setup, Sitting, seat_person, set_up
+from dubito.show.person import SEEDS, Setup, Sitting, seat_person, set_up
 from dubito.show.session import Moment
 
 _COMMANDS: Final = (
@@ -47,6 +50,7 @@ _COMMANDS: Final = (
 )
 
 _CANNOT_CHANGE: Final = "cannot change a moment of a run; leave it out"
+_SEAT_AT_MOMENT: Final = "with --from: the seat to move"
 
 
 @click.command(cls=GameCommand)
@@ -60,8 +64,9 @@ _CANNOT_CHANGE: Final = "cannot change a moment of a run; leave it out"
     show_default=True,
     help="Deal number. Seed and deal determine the cards.",
 )
-@click.option("--seat", type=int, help="Your seat; seat 0 plays first. [default: random]")
-@click.option("--from", "moment", metavar="RUN:GAME:TURN", help="Take over the seat to move in a turn of a run's game.")
+@click.option("--seat", type=int, help=f"Your seat; seat 0 plays first. [default: random; {_SEAT_AT_MOMENT}]")
+@click.option("--from", "moment", metavar="RUN:GAME:TURN", help="Take over a seat in a turn of a run's game.")
+@moment_options
 @click.option("--save", type=click.Path(path_type=Path), help="Save the finished game, for `dubito replay`.")
 @company_options
 @program_options
@@ -74,6 +79,8 @@ def play(
     deal: int,
     seat: int | None,
     moment: str | None,
+    worlds: Worlds,
+    settings: Sequence[str],
     save: Path | None,
     config: Path | None,
     games: Path,
@@ -94,12 +101,13 @@ def play(
     if moment is not None:
         if bots or rules:
             raise _run_decides()
-        refuse_flags(("game", "seed", "deal", "seat", "config"), _CANNOT_CHANGE)
+        refuse_flags(("game", "deal", "config", *(["seed"] if worlds == "same" else [])), _CANNOT_CHANGE)
         with open_moment(moment) as found:
-            setup = found.set_up()
+            setup = found.set_up(settings, _sample_seed(worlds, seed), seat)
             with open_opponents_of_run(found.run, setup.bots, games, number, lambda: False, server) as opponents:
                 sitting = _play_setup(opponents, setup, number, None, pace)
     else:
+        _require_same_cards(worlds, settings)
         checked = rules_at_table(config, game, rules)
         against = bots or (game.words.BOTS or _default_bots(game))[: game.seat_range(checked)[1] - 1]
         with open_opponents(config, against, games, number, lambda: False, server, game.name, rules) as opponents:
@@ -148,6 +156,17 @@ def _play_until_over(opponents: Opponents, sitting: Sitting, config: Path | None
 
 def _run_decides() -> UsageError:
     return UsageError("--from uses the run's players and rules", hint="leave out the other arguments")
+
+
+def _require_same_cards(worlds: Worlds, settings: Sequence[str]) -> None:
+    """Raise UsageError if hidden cards are changed without a moment."""
+    if settings or worlds != "same":
+        raise UsageError(f"{'--set' if settings else '--worlds'} needs --from")
+
+
+def _sample_seed(worlds: Worlds, seed: Seed | None) -> str | None:
+    """Return the seed of sampled hidden cards, by default a random one."""
+    return None if worlds == "same" else str(secrets.randbelow(SEEDS) if seed is None else seed)
 
 
 def _default_bots(game: Game) -> list[str]:
@@ -247,9 +266,9 @@ def _same_cards_command(sitting: Sitting, config: Path | None) -> str:
     help="Folder for saved games.",
 )
 @click.option("--game", metavar="NAME", help="The game offered first. [default: the game of CONFIG, or dubito]")
-@click.option(
-    "--from", "moment", metavar="RUN:GAME:TURN", help="Offer to take over the seat to move in a turn of a run."
-)
+@click.option("--from", "moment", metavar="RUN:GAME:TURN", help="Offer to take over a seat in a turn of a run's game.")
+@click.option("--seat", type=int, help="With --from: the seat to take over. [default: the seat to move]")
+@moment_options
 @click.option("--browser/--no-browser", default=True, show_default=True, help="Open the page in your browser.")
 @games_path_option
 @program_options
@@ -262,6 +281,9 @@ def web(
     games: Path,
     game: str | None,
     moment: str | None,
+    seat: int | None,
+    worlds: Worlds,
+    settings: Sequence[str],
     browser: bool,
     rules: dict[str, Any],
     **server: str | None,
@@ -288,9 +310,11 @@ def web(
                 raise _run_decides()
             refuse_flags(("game",), _CANNOT_CHANGE)
             found = stack.enter_context(open_moment(moment))
-            setup = found.set_up()
+            setup = found.set_up(settings, _sample_seed(worlds, None), seat)
             opening = open_opponents_of_run(found.run, setup.bots, games, first, stop.is_set, server, others=True)
         else:
+            refuse_flags(("seat",), "needs --from")
+            _require_same_cards(worlds, settings)
             opening = open_opponents(config, None, games, first, stop.is_set, server, game, rules)
         opponents = stack.enter_context(opening)
         opponents_by_game = {opponents.game.name: opponents} | bots_of_other_games(opponents.game)

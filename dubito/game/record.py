@@ -1,13 +1,14 @@
 """File formats for whole games (deal, outputs and story) and for positions."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from hashlib import sha256
+from random import Random
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from dubito.errors import IllegalOutput, UsageError, one_line
 from dubito.files import check_format, describe_fault
@@ -18,6 +19,7 @@ from dubito.game.reader import Reader
 from dubito.game.seeds import Seed
 from dubito.game.streams import DealStreams
 from dubito.game.words import describe_forfeit
+from dubito.game.workshop import ForkStart
 
 FORMAT: Final = "dubito game 2"
 
@@ -27,6 +29,48 @@ class Strict:
 
     __slots__ = ()
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
+
+
+@dataclass(frozen=True, slots=True)
+class DealChange(Strict):
+    """How a game's hidden cards differ from those of its deal. They were changed at one of its moments."""
+
+    seat: int  # the seat that gets other cards, and that cannot distinguish sampled cards from the real ones
+    outputs: list[Any]  # the outputs before the moment with the cards of the deal
+    settings: list[str] = field(default_factory=list)  # KEY=VALUE
+    sample: str | None = None  # seed of sampled hidden cards
+
+    def apply(self, game: Game, rules: BaseModel, deal: Callable[[], State]) -> ForkStart:
+        """Return the changed game at the moment. Raises UsageError for unknown keys and impossible values."""
+        start, known = ForkStart(deal, [output_of(game, output) for output in self.outputs]), game.workshop.SETTABLE
+        try:
+            for setting in self.settings:
+                key, _, value = setting.partition("=")
+                if key not in known:
+                    choices = f"known: {', '.join(known.values())}" if known else f"{game.name} has nothing to set"
+                    raise UsageError(f"--set {one_line(setting)}: unknown; {choices}")
+                start = game.workshop.change_start(start, self.seat, key, value)
+            if self.sample is not None:
+                _, log = start.replay()
+                sampled = game.workshop.sample_start(rules, log.of(self.seat), Random(self.sample))
+                if sampled is None:
+                    raise UsageError(f"the hidden cards of {game.name} cannot be sampled; use --worlds same")
+                start = sampled
+        except IllegalOutput as error:
+            raise UsageError(f"the moves before the change are illegal: {error}") from None
+        return start
+
+
+def deal_seats(
+    game: Game, rules: BaseModel, seats: int, seed: Seed, deal: int, change: DealChange | None
+) -> tuple[State, DealStreams]:
+    """Deal a game and return it with its random streams. Raises UsageError if it cannot be dealt."""
+    streams = DealStreams(seed, deal)
+    if change is None:
+        return game.deal_game(rules, seats, streams.deck()), streams
+    if not 0 <= change.seat < seats:
+        raise UsageError(f"change: seat {change.seat} is not between 0 and {seats - 1}")
+    return change.apply(game, rules, lambda: game.deal_game(rules, seats, streams.deck())).deal(), streams
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +85,7 @@ class GameRecord(Strict):
     story: list[str]
     # the game's number in the database of model calls
     number: Annotated[int, Field(strict=True, ge=0, lt=2**63)] | None = None
+    change: DealChange | None = None  # if the hidden cards are not those of the seed
     format: Literal["dubito game 2"] = field(kw_only=True)
 
 
@@ -154,10 +199,8 @@ class Records:
         self._game = game
 
     def dump(self, record: GameRecord) -> str:
-        """Return the record as the text of a file. Records without model calls have no `number`."""
-        content = asdict(record)
-        if record.number is None:
-            del content["number"]
+        """Return the record as the text of a file. Most records have no `number` and no `change`."""
+        content = {key: value for key, value in asdict(record).items() if value is not None or key == "seed"}
         return format_lines(dict(sorted(content.items(), key=lambda item: (item[0] in _LISTS, item[0]))), _LISTS)
 
     def load(self, text: str) -> GameRecord:
@@ -198,8 +241,8 @@ class Records:
         game = self._game
         if record.seed is None:
             raise UsageError("the record has no seed, so its cards cannot be verified")
-        streams = DealStreams(record.seed, record.deal)
-        state = game.deal_game(game.rules(**record.rules), len(record.players), streams.deck())
+        rules = game.rules(**record.rules)
+        state, _ = deal_seats(game, rules, len(record.players), record.seed, record.deal, record.change)
         if game.deal_to_json(state) != record.dealt:
             raise UsageError("the record's cards do not match its seed, so it was modified or is damaged")
         return state, (output_of(game, output) for output in record.outputs)

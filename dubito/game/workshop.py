@@ -55,8 +55,8 @@ class Workshop(Generic[R, S]):
         """Sample a game that the seat cannot distinguish from its own, or return None if the game has no sampling."""
         return None
 
-    def change_start(self, start: ForkStart, key: str, value: str) -> ForkStart:
-        """Change what the seat to move has at this moment. Raises UsageError if it is impossible."""
+    def change_start(self, start: ForkStart, seat: int, key: str, value: str) -> ForkStart:
+        """Change what a seat has at this moment. Raises UsageError if it is impossible."""
         raise NotImplementedError
 
     def sample_tables(self) -> Iterable[tuple["Table", R]] | None:

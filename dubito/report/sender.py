@@ -82,7 +82,7 @@ def invite(
 
     `play_url` is the address of a site that plays without Python, if any. It has `own`, the bots that come with Dubito.
     """
-    if record.seed is None:
+    if record.seed is None or record.change is not None:
         return None
     usual = game.words.BOTS or [game.fallback]
     bots, replaced = [], []

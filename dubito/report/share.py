@@ -101,6 +101,8 @@ def _story_and_warnings(
 
 def _short_deal(game: Game, record: GameRecord) -> str:
     rules = game.rules(**record.rules)
+    if record.change is not None:
+        return f"{game_in_short(game, rules, record.deal, None)} Some cards were changed.".lstrip()
     return game_in_short(game, rules, record.deal, record.seed)
 
 

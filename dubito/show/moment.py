@@ -3,17 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 
+from dubito.commands import build_command
 from dubito.errors import IllegalOutput, UsageError, one_line
 from dubito.experiment.stored import Run
 from dubito.game import Game, State
 from dubito.game.events import EVERYTHING
 from dubito.game.moves import Forfeit
 from dubito.game.reader import Reader
+from dubito.game.record import DealChange, GameRecord
 from dubito.game.workshop import ForkStart
-from dubito.show.person import Setup
+from dubito.packages import games_path_words
+from dubito.show.person import Setup, seat_of_guest
 from dubito.show.run import ReplayedGames
+from dubito.show.session import Moment, session_of_record
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,7 @@ class RunMoment:
     """The start of a turn."""
 
     run: Run
+    address: str  # RUN:GAME:TURN, as the user can write it
     number: int  # of the game in its run
     turn: int
     seat: int  # the seat to move
@@ -32,38 +36,31 @@ class RunMoment:
     def game(self) -> Game:
         return self.run.game
 
-    def set_up(self) -> Setup:
-        """Return the setup for a person in the seat to move."""
-        game, planned = self.game, self.run.planned
+    def set_up(self, settings: Sequence[str] = (), sample: str | None = None, seat: int | None = None) -> Setup:
+        """Return the setup in which another player takes a seat, by default the one to move.
+
+        `settings` are KEY=VALUE changes of what the seat has. With a seed `sample`, the hidden cards are sampled, so
+        that the seat cannot distinguish them from the real ones. Raises UsageError.
+        """
+        game, planned, rules, start = self.game, self.run.planned, self.run.resolved.rules, self.start
+        seat = self.seat if seat is None else seat
+        if not 0 <= seat < len(self.players):
+            raise UsageError(f"--seat {seat}: choose a seat from 0 to {len(self.players) - 1}")
+        change, begun = None, [game.output_to_json(output) for output in start.moves]
+        if settings or sample is not None:
+            change = DealChange(seat, begun, [*settings], sample)
+            begun = [game.output_to_json(output) for output in change.apply(game, rules, start.deal).moves]
         return Setup(
-            [name for seat, name in enumerate(self.players) if seat != self.seat],
-            self.seat,
+            [name for place, name in enumerate(self.players) if place != seat],
+            seat,
             planned.seed,
             planned.deal_of(self.number),
-            self.run.resolved.rules.model_dump(),
+            rules.model_dump(),
             game.name,
-            f"{self.run}:{self.number}:{self.turn}",
-            [game.output_to_json(output) for output in self.start.moves],
+            self.address,
+            begun,
+            change,
         )
-
-    def change(self, settings: Sequence[str]) -> ForkStart:
-        """Return the start after `KEY=VALUE` changes. Raises UsageError for an unknown key or an impossible value."""
-        start, known = self.start, self.game.workshop.SETTABLE
-        for setting in settings:
-            key, _, value = setting.partition("=")
-            if key not in known:
-                can_be_set = f"known: {', '.join(known.values())}" if known else f"{self.game.name} has nothing to set"
-                raise UsageError(f"--set {one_line(setting)}: unknown; {can_be_set}")
-            start = self.game.workshop.change_start(start, key, value)
-        return start
-
-    def sample(self, start: ForkStart, seed: str) -> ForkStart:
-        """Return another game that the seat to move cannot distinguish from this one. Raises UsageError."""
-        _, log = start.replay()
-        sampled = self.game.workshop.sample_start(self.run.resolved.rules, log.of(self.seat), Random(seed))
-        if sampled is None:
-            raise UsageError(f"the hidden cards of {self.game.name} cannot be sampled; use --worlds same")
-        return sampled
 
 
 def parse_moment(text: str) -> tuple[Path, int, int]:
@@ -74,6 +71,36 @@ def parse_moment(text: str) -> tuple[Path, int, int]:
     return Path(run), int(numbers[0]), int(numbers[1])
 
 
+def play_on(run: str, number: int, kinds: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return what a game's page says about playing on: the command, without the turn, which follows `:`.
+
+    `kinds` are the players' kinds. The result is empty if one of them can only play a game from its start.
+    """
+    if not {"program", "agent"}.isdisjoint(kinds):
+        return {}
+    command = build_command("web", *games_path_words(), "--from", f"{run}:{number}", program="dubito")
+    return {"play_on": {"command": command}}
+
+
+def start_of_turn(moves: Sequence[Moment], turn: int) -> int | None:
+    """Return how many moves were made before a turn, or None if nobody moved in it."""
+    place = next((place for place, move in enumerate(moves) if move.turn == turn), None)
+    return None if place is None or isinstance(moves[place].output, Forfeit) else place
+
+
+def set_up_saved(game: Game, record: GameRecord, turn: int, seat: int) -> Setup:
+    """Return the setup in which a person takes a seat at the start of a turn of a saved game. Raises UsageError."""
+    if seat_of_guest(record.players) not in (None, seat):
+        raise UsageError("a person played this game, so only their seat can be taken over")
+    place = start_of_turn([*session_of_record(game, record, Reader())], turn)
+    if place is None or seat >= len(record.players):
+        raise UsageError(f"this game has no turn {turn} or no seat {seat}")
+    assert record.seed is not None  # otherwise the game cannot be dealt
+    bots = [name for other, name in enumerate(record.players) if other != seat]
+    begun = record.outputs[:place]
+    return Setup(bots, seat, record.seed, record.deal, record.rules, game.name, "", begun, record.change)
+
+
 def find_moment(run: Run, number: int, turn: int) -> RunMoment:
     """Return the start of a turn.
 
@@ -81,8 +108,7 @@ def find_moment(run: Run, number: int, turn: int) -> RunMoment:
     """
     session, players, _ = ReplayedGames(run).replay(number)
     moves = [*session]
-    place = next((place for place, move in enumerate(moves) if move.turn == turn), None)
-    if place is None or isinstance(moves[place].output, Forfeit):
+    if (place := start_of_turn(moves, turn)) is None:
         last = moves[-1].turn - isinstance(moves[-1].output, Forfeit)
         raise UsageError(f"game {number} of {run} has no turn {turn}; its turns are 1 to {last}")
     game, rules, streams = run.game, run.resolved.rules, run.deal_streams(number)
@@ -91,9 +117,8 @@ def find_moment(run: Run, number: int, turn: int) -> RunMoment:
         state, _ = start.replay()
     except IllegalOutput as error:
         raise UsageError(f"game {number} of {run} cannot be replayed: {error}") from None
-    return RunMoment(
-        run, number, turn, moves[place].seat, players, start, describe_move(game, state, moves[place].output)
-    )
+    address, played = f"{run}:{number}:{turn}", describe_move(game, state, moves[place].output)
+    return RunMoment(run, address, number, turn, moves[place].seat, players, start, played)
 
 
 def describe_move(game: Game, state: State, output: object) -> str:

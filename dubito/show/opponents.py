@@ -202,6 +202,12 @@ class Opponents:
             if not self._find(name).bot.repeatable:
                 raise UsageError(f"{one_line(name)} uses unseeded randomness, so its games cannot be saved")
 
+    def require_movable(self, names: Sequence[str]) -> None:
+        """Raise UsageError unless all of these players can begin in the middle of a game."""
+        for name, kind in zip(names, self.kinds(names), strict=True):
+            if kind in ("program", "agent"):
+                raise UsageError(f"{one_line(name)} is a {kind}, which can only play a game from its start")
+
     def try_again(self) -> None:
         if self._models is not None:
             self._models.try_again()

@@ -6,7 +6,7 @@ change nothing.
 
 import secrets
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
@@ -19,7 +19,7 @@ from dubito.game.events import GameEvent
 from dubito.game.find import DUBITO
 from dubito.game.moves import output_of, repeat_move
 from dubito.game.reader import table_reader
-from dubito.game.record import GameRecord, Strict
+from dubito.game.record import DealChange, GameRecord, Strict, deal_seats
 from dubito.game.seeds import Seed
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
@@ -56,6 +56,7 @@ class Setup(Strict):
     game: str = DUBITO
     moment: str = ""  # the recorded turn that the person plays on from, as RUN:GAME:TURN
     begun: list[Any] = field(default_factory=list)  # the outputs before it, in the game's JSON format
+    change: DealChange | None = None  # if the hidden cards are not those of the seed
 
     def __post_init__(self) -> None:
         if GUEST in self.bots:
@@ -74,7 +75,12 @@ class Setup(Strict):
     def replay_command(self, game: Game) -> str:
         """Return the command that deals the same cards in the terminal."""
         if self.moment:
-            return build_command("play", "--from", self.moment, *games_path_words())
+            words = ["play", "--from", self.moment, "--seat", self.seat]
+            for setting in self.change.settings if self.change else ():
+                words += ["--set", setting]
+            if self.change and self.change.sample is not None:
+                words += ["--worlds", "sampled", "--seed", self.change.sample]
+            return build_command(*words, *games_path_words())
         words = ["play", *self.bots, "--seed", self.seed, "--deal", self.deal, "--seat", self.seat]
         words += [] if game.name == DUBITO else ["--game", game.name]
         fields = type(game.rules()).model_fields
@@ -89,8 +95,7 @@ class Setup(Strict):
         except (ValidationError, TypeError) as error:
             reason = describe_fault(error, "rules") if isinstance(error, ValidationError) else "rules: not valid"
             raise UsageError(f"these rules of {game.name} are invalid: {reason}") from None
-        streams = DealStreams(self.seed, self.deal)
-        return game.deal_game(rules, len(self.bots) + 1, streams.deck()), streams
+        return deal_seats(game, rules, len(self.players), self.seed, self.deal, self.change)
 
 
 def set_up(
@@ -239,7 +244,7 @@ class Sitting(Session):
 
     def make_record(self) -> GameRecord:
         setup, number = self.setup, self.number or None
-        return self.record(setup.players, setup.seed, setup.deal, number)
+        return replace(self.record(setup.players, setup.seed, setup.deal, number), change=setup.change)
 
 
 def seat_person(opponents: Opponents, setup: Setup, number: int) -> Sitting:

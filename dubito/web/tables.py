@@ -285,7 +285,8 @@ class LiveTable:
             "figures": review.figures(*sitting.game.results.lie_words),
             "moments": [(kind, one.turn, one.text) for kind, one in moments if one],
             "record": self.kept.record,
-            "seed": self.kept.setup.seed if over else None,  # anyone who knows the seed can deal the same cards
+            # Anyone who knows the seed can deal the same cards, unless they were changed.
+            "seed": self.kept.setup.seed if over and self.kept.setup.change is None else None,
             "errors": sitting.errors if over else [],
             **({} if rests or not sitting.spoken else {"spoken": sum(sitting.spoken.values())}),
         }
@@ -456,6 +457,13 @@ class Tables:
         if self.moment is None:
             raise Refused(404, "This server offers no moment of a run. Start it with --from RUN:GAME:TURN.")
         return self._seat(self.moment, old, chosen=True)
+
+    def open_saved(self, setup: Setup, old: str | None) -> tuple[str, dict[str, Any]]:
+        """Seat a person at a turn of a saved game, like `open`."""
+        opponents = self._load_opponents(setup.game)
+        opponents.check(setup.bots)
+        opponents.require_movable(setup.bots)
+        return self._seat(setup, old, chosen=True)
 
     def _seat(self, setup: Setup, old: str | None, *, chosen: bool) -> tuple[str, dict[str, Any]]:
         now, opponents = self._clock(), self._load_opponents(setup.game)

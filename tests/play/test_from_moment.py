@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 from dubito.errors import UsageError
 from dubito.experiment.stored import open_recorded_run
 from dubito.game.moves import output_of
-from dubito.show.moment import RunMoment, find_moment
+from dubito.report.share import saved_record, shared_file, shared_page
+from dubito.show.moment import RunMoment, find_moment, set_up_saved
 from dubito.show.opponents import bots_of_game
 from dubito.show.person import Sitting, seat_person
 from dubito.show.run import ReplayedGames
@@ -67,7 +69,7 @@ def test_review_and_record_begin_at_the_moment(moment: RunMoment) -> None:
     again.replay(sitting.outputs, again.step)
     assert again.is_asked
     assert again.log == sitting.log
-    assert sitting.setup.replay_command(sitting.game) == "dubito play --from bots:3:9"
+    assert sitting.setup.replay_command(sitting.game) == "dubito play --from bots:3:9 --seat 2"
 
 
 def test_bot_that_now_fails_is_named(moment: RunMoment, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +90,7 @@ def test_terminal_tells_the_turns_before_and_saves_the_whole_game(play: Play, mo
     whatever = "ace\n2\n3\n4\n5\n6\n7\n8\n9\n10\njack\nqueen\nking\ndoubt\njoker as 7\njoker\n" * 1000
     over = play("--from", "bots:3:9", "--pace", "0", "--save", "mine.json", typed=whatever)
     assert over.code == 0
-    assert "To play the same cards again: dubito play --from bots:3:9" in over.out
+    assert "To play the same cards again: dubito play --from bots:3:9 --seat 2" in over.out
     kept = json.loads(Path("mine.json").read_text(encoding="utf-8"))
     assert kept["outputs"][: len(moment.start.moves)] == _outputs(GAME)[: len(moment.start.moves)]
 
@@ -98,7 +100,12 @@ def test_terminal_tells_the_turns_before_and_saves_the_whole_game(play: Play, mo
     [
         (("--from", "bots:3:900"), "game 3 of bots has no turn 900; its turns are 1 to 91"),
         (("--from", "bots:9"), "bots:9 is not a moment; write RUN:GAME:TURN, such as runs/first:12:7"),
-        (("--from", "bots:3:9", "--seat", "1"), "--seat cannot change a moment of a run; leave it out"),
+        (("--from", "bots:3:9", "--seat", "5"), "--seat 5: choose a seat from 0 to 4"),
+        (("--from", "bots:3:9", "--seed", "1"), "--seed cannot change a moment of a run; leave it out"),
+        (("--from", "bots:3:9", "--set", "hand=1"), "hand: seat 2 cannot hold these cards; give 9"),
+        (("--from", "bots:3:9", "--set", "x=1"), "--set x=1: unknown; known: hand=2,2,7,0 (0 is a joker)"),
+        (("--set", "hand=1"), "--set needs --from"),
+        (("--worlds", "sampled"), "--worlds needs --from"),
         (("--from", "bots:3:9", "--ranks", "5"), "--from uses the run's players and rules; leave out the"),
         (("SusBoi", "--from", "bots:3:9"), "--from uses the run's players and rules; leave out the"),
     ],
@@ -108,6 +115,54 @@ def test_what_does_not_fit_a_moment_is_refused(play: Play, words: tuple[str, ...
     said = play(*words)
     assert said.code == 2
     assert said.err.startswith(f"dubito: {sentence}")
+
+
+HAND = "hand=1,1,2,6,6,7,9,10,7"
+
+
+def _changed(moment: RunMoment, **changes: Any) -> Sitting:
+    sitting = seat_person(bots_of_game("dubito"), moment.set_up(**changes), 0)
+    _begin(sitting)
+    return sitting
+
+
+def test_person_can_hold_other_cards(moment: RunMoment) -> None:
+    sitting = _changed(moment, settings=[HAND])
+    assert sorted(sitting.state.hands[sitting.me].cards) == [1, 1, 2, 6, 6, 7, 7, 9, 10]  # type: ignore[attr-defined]
+    assert [said for _, said in sitting.log] == [said for _, said in _changed(moment).log]
+    assert sitting.setup.replay_command(sitting.game) == f"dubito play --from bots:3:9 --seat 2 --set {HAND}"
+
+
+def test_person_sees_the_same_in_sampled_worlds(moment: RunMoment) -> None:
+    """The person's seat need not be the one to move."""
+    real, sitting = _changed(moment, seat=3), _changed(moment, seat=3, sample="7")
+    assert sitting.words.hand(sitting.state, 3) == real.words.hand(real.state, 3)
+    before = len(sitting.setup.begun)
+    assert sitting.log[:before] == real.log[:before]
+    assert sitting.outputs[:before] != real.outputs[:before]
+    assert sitting.setup.replay_command(sitting.game) == (
+        "dubito play --from bots:3:9 --seat 3 --worlds sampled --seed 7"
+    )
+
+
+def test_game_with_changed_cards_is_verified_and_played_on(play: Play, shell: Shell, moment: RunMoment) -> None:
+    del moment
+    whatever = "ace\n2\n3\n4\n5\n6\n7\n8\n9\n10\njack\nqueen\nking\ndoubt\njoker as 7\njoker\n" * 1000
+    words = ("--set", HAND, "--worlds", "sampled", "--seed", "7")
+    assert play("--from", "bots:3:9", *words, "--pace", "0", "--save", "mine.json", typed=whatever).code == 0
+    said = shell("replay", "mine.json")
+    assert (said.code, said.out.partition(":")[0]) == (0, "identical")
+    game, record = saved_record(Path("mine.json"))
+    again = seat_person(bots_of_game("dubito"), set_up_saved(game, record, TURN, 2), 0)
+    _begin(again)
+    assert again.outputs == record.outputs[: len(again.outputs)]
+    assert Counter(again.state.hands[2].cards) == Counter([1, 1, 2, 6, 6, 7, 7, 9, 10])  # type: ignore[attr-defined]
+    assert "Play these cards" not in shared_page(shared_file(Path("mine.json")))
+    for bad in ({"seat": 9}, {"settings": ["x"]}, {"outputs": [{"doubt": True}]}):
+        text = json.loads(Path("mine.json").read_text("utf-8"))
+        Path("bad.json").write_text(json.dumps(text | {"change": text["change"] | bad}), "utf-8")
+        said = shell("replay", "bad.json")
+        assert (said.code, len(said.err.splitlines())) == (2, 1)
 
 
 def test_programs_cannot_be_moved_to_a_moment(play: Play, shell: Shell) -> None:

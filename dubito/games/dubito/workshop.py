@@ -88,8 +88,8 @@ class DubitoWorkshop(Workshop[DubitoRules, State]):
     def sample_start(self, rules: DubitoRules, log: SeatLog, chance: Random) -> ForkStart:
         return start_of(sample_world(rules.engine_rules, log, chance))
 
-    def change_start(self, start: ForkStart, key: str, value: str) -> ForkStart:
-        return change_hand(start, value)
+    def change_start(self, start: ForkStart, seat: int, key: str, value: str) -> ForkStart:
+        return change_hand(start, seat, value)
 
     def sample_tables(self) -> Iterator[tuple[Table, DubitoRules]]:
         return sample_tables()

@@ -29,6 +29,7 @@ from dubito.games.dubito.events import (
 
 _MIXING_SWAPS: Final = 300  # swaps of two cards, enough to make all deals equally likely
 _MAX_OWNERS: Final = 1_000  # ways to take cards from other seats that `change_hand` tries
+_NUMBERS: Final = {str(card): card for card in (JOKER, *NUMBERS)}
 _MAX_SWAPS: Final = 10_000  # maximum number of swaps without finding a deal that fits
 
 
@@ -68,18 +69,18 @@ def start_of(world: World) -> ForkStart:
     return ForkStart(lambda: State(world.rules, [Hand(hand, copies) for hand in world.hands]), world.moves)
 
 
-def change_hand(start: ForkStart, text: str) -> ForkStart:
-    """Deal other cards, so that the seat to move holds these after the same moves.
+def change_hand(start: ForkStart, seat: int, text: str) -> ForkStart:
+    """Deal other cards, so that the seat holds these after the same moves.
 
     It swaps cards that it was dealt and has not played with cards that other seats were dealt and have not played.
     Raises UsageError if there is no such deal.
     """
     state, log = start.replay()
     assert isinstance(state, State)
-    dealt, rules, seat = start.deal(), state.rules, state.seat
+    dealt, rules = start.deal(), state.rules
     assert isinstance(dealt, State)
     held, others = Counter(state.hands[seat].cards), [other for other in range(len(dealt.hands)) if other != seat]
-    wanted = Counter(int(card) if card.strip().isdecimal() else -1 for card in text.split(","))
+    wanted = Counter(_NUMBERS.get(card.strip(), -1) for card in text.split(","))
     given, taken = (held - wanted).elements(), [*(wanted - held).elements()]
     if wanted.total() == held.total():
         swaps = [*zip(given, taken, strict=True)]
@@ -93,7 +94,7 @@ def change_hand(start: ForkStart, text: str) -> ForkStart:
                     hands[seat].append(other_card)
                     hands[owner].append(card)
             changed = start_of(World(rules, tuple(map(tuple, hands)), tuple(start.moves)))
-            if not any(_has_set(hand, rules.copies) for hand in hands) and _leads_to(changed, wanted, log.of(-1)):
+            if not any(_has_set(hand, rules.copies) for hand in hands) and _leads_to(changed, seat, wanted, log.of(-1)):
                 return changed
     free = Counter[int]()
     for other in range(len(dealt.hands)):
@@ -109,14 +110,14 @@ def _has_set(hand: Sequence[int], copies: int) -> bool:
     return any(n == copies for card, n in Counter(hand).items() if card != JOKER)
 
 
-def _leads_to(start: ForkStart, hand: Counter[int], public: SeatLog) -> bool:
-    """Return whether the moves are legal, everyone sees the same events, and the seat to move holds this hand."""
+def _leads_to(start: ForkStart, seat: int, hand: Counter[int], public: SeatLog) -> bool:
+    """Return whether the moves are legal, everyone sees the same events, and the seat holds this hand."""
     try:
         state, log = start.replay()
     except IllegalOutput:
         return False
     assert isinstance(state, State)
-    return [*log.of(-1)] == [*public] and Counter(state.hands[state.seat].cards) == hand
+    return [*log.of(-1)] == [*public] and Counter(state.hands[seat].cards) == hand
 
 
 def _own_plays(log: SeatLog) -> list[tuple[int, ...]]:

@@ -4,16 +4,17 @@ import itertools
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
 import click
 
 from dubito.cli.opponents import open_moment, open_opponents_of_run
 from dubito.cli.options import (
     SAVED_GAMES_DEFAULT,
+    Worlds,
     config_options,
     games_path_option,
     json_option,
+    moment_options,
     program_options,
     saved_games_folder,
 )
@@ -28,7 +29,6 @@ from dubito.report.documents import Interval
 from dubito.report.tables import Column, ResultTable, column_kind, difference_kind
 from dubito.show.moment import RunMoment
 
-Worlds = Literal["same", "sampled"]
 _THREADS = 8  # forks with models that are played at the same time
 
 
@@ -37,10 +37,7 @@ _THREADS = 8  # forks with models that are played at the same time
 @click.option("--player", "players", multiple=True, metavar="NAME",
               help="Also let this player move. Can be repeated.")  # fmt: skip
 @click.option("--count", type=click.IntRange(2), default=20, show_default=True, help="Number of forks per player.")
-@click.option("--worlds", type=click.Choice(["same", "sampled"]), default="same", show_default=True,
-              help="Hidden cards: the same, or sampled so that the seat to move cannot tell.")  # fmt: skip
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
-              help="Change what the seat to move has, such as hand=2,2,7. Can be repeated.")  # fmt: skip
+@moment_options
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the forks.")
 @click.option("--games", type=click.Path(path_type=Path), default=saved_games_folder, show_default=SAVED_GAMES_DEFAULT,
               help="Folder for model players' requests.")  # fmt: skip
@@ -76,10 +73,9 @@ def fork(
             kinds = dict(zip(company, opponents.kinds(company), strict=True))
             if fake_models := describe_fake_models(kinds):
                 note(fake_models)
-            start = found.change(settings)
-            starts = [start if worlds == "same" else found.sample(start, f"{seed}/{k}") for k in range(count)]
+            setups = [found.set_up(settings, f"{seed}/{k}" if worlds == "sampled" else None) for k in range(count)]
             threads = 1 if {*kinds.values()} == {"hand-written"} else int(server["in_flight"] or _THREADS)
-            forks = Forks(found, opponents, starts, seed, threads)
+            forks = Forks(found, opponents, setups, seed, threads)
             with GamesProgress(count * len(names), quiet, time.monotonic, unit="forks") as progress:
                 ended = itertools.count(1)
                 played = [

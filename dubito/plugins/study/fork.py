@@ -9,12 +9,12 @@ from functools import cached_property, partial
 
 from dubito.game import Results
 from dubito.game.events import EVERYTHING
-from dubito.game.moves import repeat_move
+from dubito.game.moves import output_of, repeat_move
 from dubito.game.table import GameCode, Table, play_game, step
-from dubito.game.workshop import ForkStart
 from dubito.show.moment import RunMoment, describe_move
 from dubito.show.odds import reseed
 from dubito.show.opponents import Opponents
+from dubito.show.person import Setup
 from dubito.stats.rates import Rate, clustered_rate, paired_difference
 from dubito.stats.tally import build_outcome
 
@@ -70,7 +70,7 @@ class Forks:
 
     moment: RunMoment
     opponents: Opponents
-    starts: Sequence[ForkStart]  # of each fork
+    setups: Sequence[Setup]  # of each fork
     seed: int
     threads: int
 
@@ -79,32 +79,31 @@ class Forks:
 
         `first` is the number of the first fork's game in the database of model calls.
         """
-        play_fork, numbers = partial(self._play_fork, name, first, on_end), range(len(self.starts))
+        play_fork, numbers = partial(self._play_fork, name, first, on_end), range(len(self.setups))
         with ThreadPoolExecutor(self.threads) as pool:
             endings = [*(pool.map if self.threads > 1 else map)(play_fork, numbers)]
         return PlayerForks(name, endings, self.moment.game.results)
 
     def _play_fork(self, name: str, first: int, on_end: Callable[[], None], number: int) -> Ending:
-        moment, game, start = self.moment, self.moment.game, self.starts[number]
-        seat, names = moment.seat, [*moment.players]
-        names[seat] = name
-        seed = f"fork/{self.seed}/{number}"
-        entrants, services = self.opponents.seat_bots(names, seed, moment.run.resolved.rules)
-        deal = moment.run.planned.deal_of(moment.number)
-        code = GameCode(game, moment.number, deal)
+        game, setup, seed = self.moment.game, self.setups[number], f"fork/{self.seed}/{number}"
+        seat = setup.seat
+        names = [*setup.bots[:seat], name, *setup.bots[seat:]]
+        entrants, services = self.opponents.seat_bots(names, seed, self.moment.run.resolved.rules)
+        code = GameCode(game, self.moment.number, setup.deal)
         with code:
+            state, streams = setup.deal_game(game)
             table = Table(
-                start.deal(),
+                state,
                 entrants,
-                moment.run.deal_streams(moment.number),
-                deal=deal,
+                streams,
+                deal=setup.deal,
                 number=first + number,
                 fallback=self.opponents.fallback,
                 services=services,
             )
             code.state = table.state
-            for kept in start.moves:
-                repeat_move(table, kept)
+            for kept in setup.begun:
+                repeat_move(table, output_of(game, kept))
             reseed(table, seed)
             before = deepcopy(table.state)
             output, _ = step(table, EVERYTHING)

@@ -234,7 +234,8 @@ export class Flow {
     $("against").textContent = fared.length ? `Your record against ${fared.join("; ")}.` : "";
     $("watch").href = replay;
     $("share").href = `${replay}/share`;
-    $("saved").textContent = `Saved as ${game.record}. Seed ${game.seed}, your seat: ${game.me}.`;
+    const seed = game.seed === null ? "Changed cards" : `Seed ${game.seed}`;
+    $("saved").textContent = `Saved as ${game.record}. ${seed}, your seat: ${game.me}.`;
     $("failed").replaceChildren(...game.errors.map((error) => make("li", "", error)));
     $("failed").hidden = game.errors.length === 0;
     $("end").hidden = false;

@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from dubito.experiment.stored import open_recorded_run
+from dubito.game.moves import output_of
+from dubito.game.workshop import ForkStart
 from dubito.show.moment import RunMoment, find_moment
+from dubito.show.person import Setup
 from dubito.show.run import ReplayedGames
 from dubito.stats.tally import build_outcome
 from dubito.store.model_log import ModelLog
@@ -80,6 +83,7 @@ def test_the_moves_of_a_forked_turn_are_those_of_its_player(bots: Shell) -> None
         (["bots:3:9", "--set", "hand=1,2"], "hand: seat 2 cannot hold these cards; give 9, separated by commas"),
         (["bots:3:9", "--set", "hand=2,2,2,2,6,7,9,10,13"], "hand: seat 2 cannot hold these cards; give 9"),
         (["bots:3:9", "--set", "hand=a,2,2,1,6,7,9,10,13"], "hand: seat 2 cannot hold these cards; give 9"),
+        (["bots:3:9", "--set", f"hand={'9' * 5000}"], "hand: seat 2 cannot hold these cards; give 9"),
     ],
 )
 def test_impossible_fork_is_reported_in_one_sentence(bots: Shell, words: list[str], sentence: str) -> None:
@@ -104,14 +108,18 @@ def moment(bots: Shell) -> Any:
         yield find_moment(run, 3, 9)
 
 
-def hands(start: Any) -> list[Counter[int]]:
-    state, _ = start.replay()
+def start_of(moment: RunMoment, setup: Setup) -> ForkStart:
+    return ForkStart(lambda: setup.deal_game(moment.game)[0], [output_of(moment.game, kept) for kept in setup.begun])
+
+
+def hands(start: ForkStart) -> list[Counter[int]]:
+    state: Any = start.replay()[0]
     return [Counter(hand.cards) for hand in state.hands]
 
 
 def test_sampled_worlds_look_the_same_to_the_seat(moment: RunMoment) -> None:
     """The seat has seen the same events and holds the same cards; the other hands differ, and so do the samples."""
-    starts = [moment.sample(moment.start, f"{k}") for k in range(5)]
+    starts = [start_of(moment, moment.set_up(sample=f"{k}")) for k in range(5)]
     before = [*moment.start.replay()[1].of(moment.seat)]
     for start in starts:
         assert [*start.replay()[1].of(moment.seat)] == before
@@ -120,7 +128,7 @@ def test_sampled_worlds_look_the_same_to_the_seat(moment: RunMoment) -> None:
 
 
 def test_a_changed_hand_is_held_and_the_moves_stay(moment: RunMoment) -> None:
-    start = moment.change(["hand=1,1,2,6,6,7,9,10,7"])
+    start = start_of(moment, moment.set_up(["hand=1,1,2,6,6,7,9,10,7"]))
     assert hands(start)[moment.seat] == Counter([1, 1, 2, 6, 6, 7, 9, 10, 7])
     assert [*start.moves] == [*moment.start.moves]
     assert sum(hands(start), Counter[int]()) == sum(hands(moment.start), Counter[int]())
