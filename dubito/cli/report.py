@@ -101,8 +101,8 @@ def _write_pages(run: Path | None, output: Path | None, games: str | None, odds:
         with open_recorded_run(folder) as opened:
             if opened.changed_game:
                 note(f"manifest mismatch: {opened.changed_game}")
-        name = run.stem if run is not None and run.is_file() else ""
-        return write_report(folder, output=output, games=games, odds=odds, name=name)
+        name, given = (run.stem, str(run)) if run is not None and run.is_file() else ("", None)
+        return write_report(folder, output=output, games=games, odds=odds, name=name, given=given)
 
 
 def _write_game_page(game: Path, folder: Path) -> Path:

@@ -277,7 +277,7 @@ def serve_run(run: Path | None, site: WebAddress) -> None:
         while not followed.finished() and followed.is_playing:
             time.sleep(POLL_SECONDS)
         if followed.finished():
-            _serve(RunGames(followed), *site)
+            _serve(RunGames(followed, str(run or folder)), *site)
     say("stopped")
 
 

@@ -20,6 +20,7 @@ from dubito.report.tables import (
     Section,
     kind_title,
 )
+from dubito.show.moment import play_on
 from dubito.show.odds import odds_or_reason
 from dubito.show.opponents import as_sentence
 from dubito.show.run import CannotShowGame, ReplayedGames
@@ -124,6 +125,7 @@ class ShownGames:
     # who played which cards at each turn, by game
     plays: dict[int, list[tuple[int, DrawnCards]]] = field(default_factory=dict)
     odds: bool = False  # whether to show the winning chances after each turn
+    given: str = ""  # the run as the user named it, for commands; empty to show none
 
     def __post_init__(self) -> None:
         results = self.source.game.results
@@ -159,6 +161,8 @@ class ShownGames:
             about = f"Deal {self.source.planned.deal_of(game)}; seed: {self.source.seed_in_words}."
             model_data = {"decisions": decisions, "pieces": texts.pieces}
             data = story | model_data | {"game": game, "opens": opening(story)[0]}
+            if self.given:
+                data |= play_on(self.given, game, story["kinds"])
             if self.odds:
                 data["odds"] = odds_or_reason(self.source, game)
             seated = zip(story["names"], map(self.source.label, names), names, strict=True)

@@ -69,6 +69,7 @@ def write_report(
     scanned: int = SCANNED_GAMES,
     name: str = "",
     address: str | None = None,
+    given: str | None = None,
 ) -> Path:
     """Write the report of a run and return its first page.
 
@@ -79,6 +80,7 @@ def write_report(
     `scanned`: number of games used to estimate the widths of intervals.
     `name`: shown instead of the folder's name.
     `address`: see `Site`.
+    `given`: the run as the user named it, for commands, by default its folder; empty to show none.
 
     Raises UsageError if there is nothing to show or the folder is not a report, RunStopped if it cannot be written.
     """
@@ -94,7 +96,8 @@ def write_report(
         choice = choose_games(source, games)
         with draft_site(folder) as draft:
             decisions = ModelDecisions(source.db, source.game)
-            shown = ShownGames(source, choice, ReplayedGames(source), decisions, odds=odds)
+            named = str(run_folder) if given is None else given
+            shown = ShownGames(source, choice, ReplayedGames(source), decisions, odds=odds, given=named)
             write_run_pages(draft, source, shown, scan(source, scanned), name, address=address)
     return folder / "index.html"
 
@@ -108,7 +111,9 @@ def write_site(folder: Path, title: str, about: str, runs: Mapping[str, Path], h
     with draft_site(folder) as draft, ExitStack() as stack:
         opened: dict[str, Run] = {}
         for name, run in runs.items():
-            write_report(run, home, output=draft / name, name=name, address=address and f"{address}{quote(name)}/")
+            write_report(
+                run, home, output=draft / name, name=name, address=address and f"{address}{quote(name)}/", given=""
+            )
             opened[name] = stack.enter_context(open_recorded_run(run, home))
         answers = [headline(run)[0] for run in opened.values()]
         chart = RunPlayers(next(iter(opened.values()))).chart()

@@ -11,12 +11,11 @@ from dubito.game import Game, State
 from dubito.game.events import EVERYTHING
 from dubito.game.moves import Forfeit
 from dubito.game.reader import Reader
-from dubito.game.record import DealChange, GameRecord
+from dubito.game.record import DealChange
 from dubito.game.workshop import ForkStart
 from dubito.packages import games_path_words
-from dubito.show.person import Setup, seat_of_guest
+from dubito.show.person import Setup, start_of_turn
 from dubito.show.run import ReplayedGames
-from dubito.show.session import Moment, session_of_record
 
 
 @dataclass(frozen=True)
@@ -80,25 +79,6 @@ def play_on(run: str, number: int, kinds: Sequence[str]) -> dict[str, dict[str, 
         return {}
     command = build_command("web", *games_path_words(), "--from", f"{run}:{number}", program="dubito")
     return {"play_on": {"command": command}}
-
-
-def start_of_turn(moves: Sequence[Moment], turn: int) -> int | None:
-    """Return how many moves were made before a turn, or None if nobody moved in it."""
-    place = next((place for place, move in enumerate(moves) if move.turn == turn), None)
-    return None if place is None or isinstance(moves[place].output, Forfeit) else place
-
-
-def set_up_saved(game: Game, record: GameRecord, turn: int, seat: int) -> Setup:
-    """Return the setup in which a person takes a seat at the start of a turn of a saved game. Raises UsageError."""
-    if seat_of_guest(record.players) not in (None, seat):
-        raise UsageError("a person played this game, so only their seat can be taken over")
-    place = start_of_turn([*session_of_record(game, record, Reader())], turn)
-    if place is None or seat >= len(record.players):
-        raise UsageError(f"this game has no turn {turn} or no seat {seat}")
-    assert record.seed is not None  # otherwise the game cannot be dealt
-    bots = [name for other, name in enumerate(record.players) if other != seat]
-    begun = record.outputs[:place]
-    return Setup(bots, seat, record.seed, record.deal, record.rules, game.name, "", begun, record.change)
 
 
 def find_moment(run: Run, number: int, turn: int) -> RunMoment:

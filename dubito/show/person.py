@@ -17,8 +17,8 @@ from dubito.files import describe_fault
 from dubito.game import Game, Player, State
 from dubito.game.events import GameEvent
 from dubito.game.find import DUBITO
-from dubito.game.moves import output_of, repeat_move
-from dubito.game.reader import table_reader
+from dubito.game.moves import Forfeit, output_of, repeat_move
+from dubito.game.reader import Reader, table_reader
 from dubito.game.record import DealChange, GameRecord, Strict, deal_seats
 from dubito.game.seeds import Seed
 from dubito.game.streams import DealStreams
@@ -28,7 +28,7 @@ from dubito.packages import games_path_words
 from dubito.settings import Setting
 from dubito.show.lie_review import LieReview, review_lies
 from dubito.show.opponents import Opponents
-from dubito.show.session import Moment, Session, table_moves
+from dubito.show.session import Moment, Session, session_of_record, table_moves
 
 GUEST: Final = "Guest"  # the person's name in records
 MAX_NAME: Final = 24  # maximum length of the name that a person enters
@@ -265,3 +265,22 @@ def seat_person(opponents: Opponents, setup: Setup, number: int) -> Sitting:
 
 def seat_of_guest(players: Sequence[str]) -> int | None:
     return players.index(GUEST) if players.count(GUEST) == 1 else None
+
+
+def start_of_turn(moves: Sequence[Moment], turn: int) -> int | None:
+    """Return how many moves were made before a turn, or None if nobody moved in it."""
+    place = next((place for place, move in enumerate(moves) if move.turn == turn), None)
+    return None if place is None or isinstance(moves[place].output, Forfeit) else place
+
+
+def set_up_saved(game: Game, record: GameRecord, turn: int, seat: int) -> Setup:
+    """Return the setup in which a person takes a seat at the start of a turn of a saved game. Raises UsageError."""
+    if seat_of_guest(record.players) not in (None, seat):
+        raise UsageError("a person played this game, so only their seat can be taken over")
+    place = start_of_turn([*session_of_record(game, record, Reader())], turn)
+    if place is None or seat >= len(record.players):
+        raise UsageError(f"this game has no turn {turn} or no seat {seat}")
+    assert record.seed is not None  # otherwise the game cannot be dealt
+    bots = [name for other, name in enumerate(record.players) if other != seat]
+    begun = record.outputs[:place]
+    return Setup(bots, seat, record.seed, record.deal, record.rules, game.name, "", begun, record.change)

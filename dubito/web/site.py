@@ -13,17 +13,26 @@ from pydantic import Field, TypeAdapter, ValidationError
 from dubito.errors import DubitoError, UsageError, join_names, one_line
 from dubito.files import describe_fault
 from dubito.game import Game, PlayerKind
+from dubito.game.record import Strict
 from dubito.game.words import Option, choose_picture
 from dubito.report.render import Renderer, Site, Viewer, escape_text
-from dubito.report.share import page_of_file, shared_file, shared_page
+from dubito.report.share import page_of_file, saved_record, shared_file, shared_page
 from dubito.show.opponents import Opponent, as_sentence
-from dubito.show.person import SEEDS
+from dubito.show.person import SEEDS, set_up_saved
 from dubito.web.saved import Summaries, Summary, deal_time, saved_files
 from dubito.web.tables import Move, NewTable, Tables
 from dubito.web.visit import VIEWER, PageAnswer, Refused, Visit
 
 PAGES: Final = (("./", "Play"), ("games", "Saved games"), ("rules", "Rules"))
 _SITE: Final = Site("", PAGES, f"{VIEWER}/", "../static/icon.svg", served=True)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedMoment(Strict):
+    """The turn and seat of a saved game that a person plays on from."""
+
+    turn: int
+    seat: Annotated[int, Field(ge=0)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +47,11 @@ def saved_games(summaries: Summaries) -> list[SavedLine]:
     return [SavedLine(name, f"{at.day} {at:%b %Y, %H:%M}", one) for at, name, one in dealt]
 
 
-def page(folder: Path, name: str) -> str:
+def page(folder: Path, name: str, goes_on: bool) -> str:
+    """Return a saved game's page. `goes_on` is whether its reader has an unfinished game."""
     path = _saved(folder, name)
-    return _viewer()(page_of_file(path, f"games/{name}", f"{path.relative_to(folder.parent)}"))
+    shown = page_of_file(path, f"games/{name}", f"{path.relative_to(folder.parent)}")
+    return _viewer()(replace(shown, told={**shown.told, "play_on": {"saved": name, "goes_on": goes_on}}))
 
 
 def _saved(folder: Path, name: str) -> Path:
@@ -58,6 +69,7 @@ def _viewer() -> Viewer:
 _HERE: Final = Path(__file__).parent
 _NEW_TABLE: Final = TypeAdapter(NewTable)
 _MOVE: Final = TypeAdapter(Move)
+_SAVED_MOMENT: Final = TypeAdapter(SavedMoment)
 _EMPTY_BODY: Final = TypeAdapter(Annotated[dict[str, Any], Field(max_length=0)])
 T = TypeVar("T")
 
@@ -102,6 +114,7 @@ class PlaySite:
             Route("POST", "/api/table", self.open),
             Route("GET", "/api/table", self.view),
             Route("POST", "/api/moment", self.open_moment),
+            Route("POST", "/api/games/{name}/moment", self.open_saved),
             Route("POST", "/api/moves", self.move),
             Route("POST", "/api/again", self.again),
             Route("POST", "/api/rematch", self.rematch),
@@ -188,7 +201,7 @@ class PlaySite:
         )
 
     def game(self, visit: Visit) -> PageAnswer:
-        return PageAnswer(page(self.tables.folder, visit.name))
+        return PageAnswer(page(self.tables.folder, visit.name, self.tables.unfinished(visit.secret) is not None))
 
     def share(self, visit: Visit) -> PageAnswer:
         text = shared_page(shared_file(_saved(self.tables.folder, visit.name), visit.person, self.play_url))
@@ -206,6 +219,12 @@ class PlaySite:
     def open_moment(self, visit: Visit) -> PageAnswer:
         _checked_body(_EMPTY_BODY, visit.body)
         secret, view = self.tables.open_moment(visit.secret)
+        return PageAnswer(view, 201, secret=secret)
+
+    def open_saved(self, visit: Visit) -> PageAnswer:
+        chosen = _checked_body(_SAVED_MOMENT, visit.body)
+        game, record = saved_record(_saved(self.tables.folder, visit.name))
+        secret, view = self.tables.open_saved(set_up_saved(game, record, chosen.turn, chosen.seat), visit.secret)
         return PageAnswer(view, 201, secret=secret)
 
     def rematch(self, visit: Visit) -> PageAnswer:

@@ -20,6 +20,7 @@ from dubito.game.moves import output_of
 from dubito.report.render import Renderer, Site, Viewer, escape_values
 from dubito.report.share import page_of_file
 from dubito.report.tables import GamePage
+from dubito.show.moment import play_on
 from dubito.show.opponents import Thought, as_sentence
 from dubito.show.run import FollowedRun
 from dubito.show.session import BotsGame, Session, session_of_outputs
@@ -115,8 +116,9 @@ class RunGames(GameSource):
 
     opens = "#play"
 
-    def __init__(self, followed: FollowedRun) -> None:
-        self._followed, self._lock = followed, threading.Lock()
+    def __init__(self, followed: FollowedRun, given: str) -> None:
+        """Follow a run. `given` is how the user named it."""
+        self._followed, self._lock, self._given = followed, threading.Lock(), given
 
     def newest(self) -> int:
         with self._lock:
@@ -134,7 +136,8 @@ class RunGames(GameSource):
             asked = self._followed.questions(game, whole)
         final = page_title(f"Game {game}", whole["names"], whole["winners"])
         about = f"Game {game} of the run {self._followed.source.folder.name}."
-        return whole | asked | _page_fields(whole["names"], final, about, True, [])
+        on = play_on(self._given, game, whole["kinds"])
+        return whole | asked | on | _page_fields(whole["names"], final, about, True, [])
 
 
 class SavedGame(GameSource):

@@ -13,9 +13,9 @@ from dubito.errors import UsageError
 from dubito.experiment.stored import open_recorded_run
 from dubito.game.moves import output_of
 from dubito.report.share import saved_record, shared_file, shared_page
-from dubito.show.moment import RunMoment, find_moment, set_up_saved
+from dubito.show.moment import RunMoment, find_moment
 from dubito.show.opponents import bots_of_game
-from dubito.show.person import Sitting, seat_person
+from dubito.show.person import Sitting, seat_person, set_up_saved
 from dubito.show.run import ReplayedGames
 from tests.cli.kit import Shell
 from tests.play.conftest import Play

@@ -282,6 +282,20 @@ def test_one_hand_is_open_and_all_or_none_can_be(bots_run: Path, chrome: Chrome)
     assert chrome.run("document.querySelectorAll('#boards .truth').length") > 0
 
 
+def test_report_shows_the_command_that_plays_on(bots_run: Path, chrome: Chrome) -> None:
+    chrome.screen(390)
+    chrome.open(bots_run / "report" / "games" / "2.html", "#turn-3")
+    chrome.click("#play-on")
+    command = f"dubito web --from {bots_run}:2"
+    assert f"You begin at the start of turn 3. Run: {command}:3 --seat 0" in chrome.text("#moment")
+    chrome.key("ArrowRight")
+    chrome.run("document.querySelectorAll('#seats .seat')[1].click()")
+    assert f"{command}:4 --seat 1" in chrome.text("#moment")
+    assert chrome.run("document.documentElement.scrollWidth") <= 390
+    chrome.click("#play-on")
+    assert chrome.text("#moment") == ""
+
+
 def test_a_decision_has_its_prompt_and_its_reply(models_run: Path, chrome: Chrome) -> None:
     page, turn, place = game_with(models_run)
     (game,) = Page(page).json

@@ -80,6 +80,32 @@ def test_a_finished_game_is_listed_and_opens(server: WebServer, browser: Browser
     assert browser("GET", "/games/none/share").status == 404
 
 
+def test_saved_game_is_played_on_from_a_turn(server: WebServer, browser: Browser) -> None:
+    end = browser.to_the_end(browser.sit(seat=2))
+    path = f"/api/games/{end['record']}/moment"
+    record = RECORDS.load((server.folder / f"{end['record']}.json").read_text())
+    for body, status, sentence in (
+        ({"turn": 4, "seat": 1}, 400, "A person played this game, so only their seat can be taken over."),
+        ({"turn": 4000, "seat": 2}, 400, "This game has no turn 4000 or no seat 2."),
+        ({"turn": 0, "seat": 2}, 400, "This game has no turn 0 or no seat 2."),
+        ({"turn": 4, "seat": -1}, 400, "Invalid request: seat: Input should be greater than or equal to 0."),
+    ):
+        refused = browser.post(path, body)
+        assert (refused.status, refused.json["error"]) == (status, sentence)
+    assert browser.post("/api/games/none/moment", {"turn": 4, "seat": 2}).status == 404
+    seen = browser.post(path, {"turn": 4, "seat": 2})
+    assert seen.status == 201
+    view = browser.at_rest()
+    assert (view["me"], view["asked"] or view["over"]) == (2, True)
+    (file,) = (server.folder / "running").glob("*.json")
+    setup = json.loads(file.read_text())["setup"]
+    assert setup["begun"] == record.outputs[: len(setup["begun"])]
+    assert len(setup["begun"]) == 3
+    again = browser.to_the_end(view)
+    replayed = RECORDS.load((server.folder / f"{again['record']}.json").read_text())
+    assert replayed.outputs[:3] == record.outputs[:3]
+
+
 def test_bots_text_is_escaped(tmp_path: Path) -> None:
     (tmp_path / "bots" / "manual").mkdir(parents=True)
     source = f"from bots.base import BotBase\nclass Mine(BotBase):\n    '''{SCRIPT} & more'''\n"

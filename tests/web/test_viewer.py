@@ -113,6 +113,19 @@ def test_foreign_text_fits_the_window_and_is_never_executed(saved: WebServer, ch
     assert chrome.run("window.ran") is None
 
 
+def test_button_opens_the_table_at_the_turn(saved: WebServer, chrome: Chrome) -> None:
+    chrome.open(address(saved, "models"), "#turn=4")
+    assert chrome.text("#play-on") == "Play on from here"
+    chrome.click("#play-on")
+    chrome.until("location.pathname === '/table' && document.querySelector('#log li')")
+    chrome.open(address(saved, "foreign"), "#turn=4")
+    assert chrome.text("#play-on") == f"Play on from here as {HOSTILE} 0"
+    fits(chrome)
+    chrome.run("window.confirm = () => false")
+    chrome.click("#play-on")
+    assert chrome.run("location.pathname") == "/games/foreign"
+
+
 def lose(folder: Path) -> None:
     for path in folder.glob("run.db*"):
         path.unlink()

@@ -197,7 +197,7 @@ def test_display_error_is_not_blamed_on_bots(home: Path) -> None:
 
 def test_newest_game_of_a_run_is_shown_to_this_site_only(home: Path) -> None:
     run_in(home, *RUN, "--games", "2", "--quiet")
-    with closing(FollowedRun(Path("runs/r"), home)) as followed, served(RunGames(followed)) as port:
+    with closing(FollowedRun(Path("runs/r"), home)) as followed, served(RunGames(followed, "runs/r")) as port:
         browser = Browser(port)
         first = browser("GET", "/")
         assert (first.status, first.headers["location"]) == (307, "/games/1#play")

@@ -67,6 +67,8 @@
     goTo,
     front: chosen,
     isNewest,
+    at: () => at,
+    chosen: () => chosen,
     states: () => states,
     isOpen: (seat) => open === ALL || (open === ONE && seat === chosen),
     isEnd: () => isNewest() && isOver(),
@@ -74,6 +76,7 @@
   const board = window.dubitoBoard(view);
   const courses = window.dubitoCourses(view);
   const decisions = window.dubitoDecisions(view);
+  const moment = window.dubitoMoment?.(view); // not in shared pages
 
   // --- Parts that do not depend on the turn, but grow during a game in progress ---
 
@@ -154,6 +157,7 @@
     controls();
     board.show(states[at], turn, isPlayed);
     showDecisions(opened);
+    moment?.show();
     story.forEach((item, place) => item.classList.toggle("here", place === at - 1));
     const [list, item] = [$("story").querySelector("ol"), story[at - 1]];
     list.scrollTop = item ? item.offsetTop - list.offsetTop - list.clientHeight / 2 : 0;
