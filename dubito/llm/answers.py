@@ -10,7 +10,7 @@ its node. An unreadable field does not affect the other answers.
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -85,8 +85,8 @@ class Form:
     def read(self, reply: Reply) -> "ReadAnswers":
         return read_answers(reply, self)
 
-    def reask_text(self, failure: AttemptFailed) -> str | None:
-        return reask_text(failure, self)
+    def reask_text(self, failure: AttemptFailed, translate: Callable[[str], str]) -> str | None:
+        return reask_text(failure, self, translate)
 
     @property
     def expected_reply(self) -> str:
@@ -157,9 +157,10 @@ REASKS: Final[dict[Cause, str]] = {
 }
 
 
-def reask_text(failure: AttemptFailed, form: Form) -> str | None:
+def reask_text(failure: AttemptFailed, form: Form, translate: Callable[[str], str] = str) -> str | None:
+    """Return the text of a re-ask, or None if it cannot help. The detail stays in English."""
     text = REASKS.get(failure.cause)
-    return text and text.format(detail=failure.detail, wanted=form.expected_reply)
+    return text and translate(text).format(detail=failure.detail, wanted=translate(form.expected_reply))
 
 
 @dataclass(frozen=True, slots=True)

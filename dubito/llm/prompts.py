@@ -14,15 +14,16 @@ package.
 template sees nothing that changes during a game. Every later request therefore repeats a chapter byte for byte.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from jinja2 import TemplateRuntimeError
 from jinja2.meta import find_undeclared_variables
 from pydantic import Field, ValidationError, field_validator
 
@@ -36,6 +37,7 @@ from dubito.llm import answers
 from dubito.llm.conditions import NO_CONDITION, Condition, load_condition, split_condition
 from dubito.llm.protocols import find_protocol
 from dubito.llm.questions import ANSWER_FORMAT, QuestionForm, build_question_form
+from dubito.llm.request import AttemptFailed
 from dubito.llm.templates import (
     CONDITION,
     DESCRIPTION,
@@ -72,6 +74,7 @@ class RenderedPrompt:
     system: str
     user: str
     history: tuple[str, ...] = ()
+    translate: Callable[[str], str] = field(default=str, compare=False, repr=False)  # a re-ask's text
 
     def with_advice(self, advice: str) -> "RenderedPrompt":
         return replace(self, user=f"{self.user.rstrip()}\n\n{advice}")
@@ -178,6 +181,7 @@ class Prompt:
         translate = Translation(files.source(catalog), str(files.paths[catalog])).translate if catalog else None
         if translate and condition.template:
             files.sources[CONDITION] = translate(condition.template)
+        self._translate = translate or str
         environment = new_environment(files, translate)
         system, user = (files.reachable(environment, template) for template in TEMPLATES)
         trees = system | user
@@ -203,6 +207,15 @@ class Prompt:
         self._system, self._user = map(environment.get_template, TEMPLATES)
         self._for_decisions, self._example_positions = False, examples
         self._examples: list[Sample] = [(self.render(example), self.form_at(example)) for example in examples]
+        self._check_reasks()
+
+    def _check_reasks(self) -> None:
+        """Raise UsageError if the texts of re-asks are not translated."""
+        for (_, form), cause in product(self._examples, answers.REASKS):
+            try:
+                form.reask_text(AttemptFailed(cause, ""), self._translate)
+            except TemplateRuntimeError as error:
+                raise UsageError(str(error)) from None
 
     def _example(self, node: str) -> Any:
         position = self._facts.example_position(node)
@@ -332,7 +345,7 @@ class Prompt:
             history = self._render_history(values, steady, texts)
             if texts.system is None or not self._system_is_steady:
                 texts.system = self._system.render(values)
-            return RenderedPrompt(texts.system, self._user.render(values), history)
+            return RenderedPrompt(texts.system, self._user.render(values), history, self._translate)
         # A template is the user's code and can raise anything.
         except Exception as error:
             where = self._files.find_location(error)

@@ -10,7 +10,7 @@ The request's text is the prompt, and its questions are taken from the facts of 
 probabilities that sum to 1. The choice need not be the most probable value, since servers differ in this.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import fsum
 from typing import Any, Final
@@ -112,7 +112,7 @@ class QuestionForm:
             raise next(iter(unread.values()))
         return ReadAnswers(given, unread)
 
-    def reask_text(self, failure: AttemptFailed) -> str | None:
+    def reask_text(self, failure: AttemptFailed, translate: Callable[[str], str]) -> str | None:
         return f"{HARMLESS} Please answer." if failure.cause == "refused" else None
 
 

@@ -44,7 +44,7 @@ class Translation:
             if sorted(_PART.findall(english)) != sorted(_PART.findall(other)):
                 raise UsageError(f"{self._source}: the translation of {english!r} has other parts in braces")
         self._words = catalog.words
-        self._texts = {english: other for english, other in catalog.texts.items() if not _PART.search(english)}
+        self._texts = catalog.texts
         self._patterns = [
             (_compile_pattern(english), other) for english, other in catalog.texts.items() if _PART.search(english)
         ]

@@ -30,6 +30,8 @@ ARMS = (
     "others-honest",
     "plain-de",
     "plain-it",
+    "plan-de",
+    "plan-it",
 )  # variants of `plain`; see test_arms.py
 SIZES = range(MIN_PLAYERS, MAX_PLAYERS + 1)
 RULES = [Rules(), Rules(win_rule="contested"), Rules(jokers=0)]

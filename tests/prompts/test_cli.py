@@ -15,7 +15,7 @@ def test_list_names_every_prompt_with_title_and_digest(shell: Shell) -> None:
     said = shell("prompts", "list")
     assert said.code == 0
     title, _, *lines = said.out.splitlines()
-    assert title == "13 prompts"
+    assert title == "15 prompts"
     assert [line.split()[0] for line in lines] == NAMES == sorted([*ARMS, *PROMPTS])
     for name, line in zip(NAMES, lines, strict=True):
         prompt = load_prompt(name, REPO)

@@ -1,6 +1,7 @@
 """Prompts in other languages: the same facts in the same order, and the same legal answers."""
 
 import re
+import shutil
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -14,14 +15,16 @@ from dubito.game.log import Position
 from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, Rules
 from dubito.games.dubito.facts import example_position, sample_table
 from dubito.games.dubito.game import GAME
+from dubito.llm.answers import REASKS
 from dubito.llm.prompts import load_prompt
+from dubito.llm.request import AttemptFailed
 from dubito.llm.translation import Translation
 from dubito.workshop.recordings import Origin, record_positions
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
 from tests.experiment.kit import experiment
 from tests.llm.kit import config_file
-from tests.prompts.kit import PLAIN, REPO
+from tests.prompts.kit import REPO
 
 LANGUAGES = ["de", "it"]
 CARDS = ["ace", "jack", "queen", "king", "joker"]
@@ -73,31 +76,39 @@ ENGLISH = {name: card for card in CARDS for name in (card, f"{card}s")} | {"true
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_text_of_the_game_is_translated_with_the_same_facts(language: str) -> None:
-    prompt, cards = load_prompt(f"plain-{language}", REPO), names_of_cards(language)
-    for position in positions():
-        english, other = PLAIN.render(position), prompt.render(position)
+@pytest.mark.parametrize("base", ["plain", "plan"])
+def test_every_text_of_the_game_is_translated_with_the_same_facts(base: str, language: str, at_length: bool) -> None:
+    prompt, cards, original = load_prompt(f"{base}-{language}", REPO), names_of_cards(language), load_prompt(base, REPO)
+    step = 1 if at_length else 2 if base == "plain" else 4
+    for position in positions()[::step]:
+        english, other = original.render(position), prompt.render(position)
         assert len(english.history) == len(other.history)
         texts = zip(
             (english.system, *english.history, english.user), (other.system, *other.history, other.user), strict=True
         )
         for one, two in texts:
             assert facts_in(two, cards) == facts_in(one, ENGLISH), two
-        assert prompt.form_at(position).schema == PLAIN.form_at(position).schema, "the same legal answers"
+        assert prompt.form_at(position).schema == original.form_at(position).schema, "the same legal answers"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_no_english_is_left(language: str) -> None:
-    prompt = load_prompt(f"plain-{language}+must-not-lie+win=3+lose=-1", REPO)
+@pytest.mark.parametrize("base", ["plain", "plan"])
+def test_no_english_is_left(base: str, language: str) -> None:
+    prompt = load_prompt(f"{base}-{language}+must-not-lie+win=3+lose=-1", REPO)
     english = r"\b(the|you|your|and|cards?|seat|plays?|doubts?|honest|player|number|hand|board|win)\b"
     english = english.replace("|hand", "") if language == "de" else english
     for node in "ABCDE":
-        assert not re.findall(english, str(prompt.render(example_position(node))))
+        position = example_position(node)
+        rendered, form = prompt.render(position), prompt.form_at(position)
+        reasks = [form.reask_text(AttemptFailed(cause, "DETAIL"), rendered.translate) for cause in REASKS]
+        assert not re.findall(f"{english}|\\b(or|reply|answer was)\\b", f"{rendered} {reasks}")
+        assert sum("DETAIL" in str(text) for text in reasks) == 2
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_names_of_facts_are_explained(language: str) -> None:
-    rendered = load_prompt(f"plain-{language}", REPO).render(example_position("C"))
+@pytest.mark.parametrize("base", ["plain", "plan"])
+def test_names_of_facts_are_explained(base: str, language: str) -> None:
+    rendered = load_prompt(f"{base}-{language}", REPO).render(example_position("C"))
     names = re.findall(r"^([\w]+)(?: \d)?: ", rendered.user.partition("\n\n")[0], re.MULTILINE)
     explained = ", ".join(re.findall(r"^- ([^:]+): ", rendered.system, re.MULTILINE))
     assert names
@@ -157,6 +168,16 @@ def test_missing_sentence_and_missing_catalog_are_reported(tmp_path: Path) -> No
         load_prompt("./prompts/mine", tmp_path)
 
 
+def test_missing_reask_is_reported_when_the_prompt_is_loaded(tmp_path: Path) -> None:
+    folder = tmp_path / "prompts" / "mine"
+    shutil.copytree(REPO / "prompts" / "plain-it", folder)
+    shutil.copytree(REPO / "prompts" / "shared", tmp_path / "prompts" / "shared")
+    catalog = tmp_path / "prompts" / "shared" / "it.yaml"
+    catalog.write_text(re.sub(r'  "Your last reply was cut off.*\n', "", catalog.read_text()))
+    with pytest.raises(UsageError, match=r"it\.yaml has no translation of 'Your last reply was cut off"):
+        load_prompt("./prompts/mine", tmp_path)
+
+
 def test_decision_models_have_no_translated_questions() -> None:
     with pytest.raises(UsageError, match="prompt plain-it: api: decisions puts its questions beside the text"):
         load_prompt("plain-it", REPO).for_api("decisions")
@@ -172,9 +193,9 @@ def test_language_is_a_condition() -> None:
         "house:house-random@plain-it+must-not-lie",
     ]
     with pytest.raises(UsageError) as caught:
-        experiment(contenders=["house:house-random@plan"], conditions=[{"language": "it"}], games=1)
+        experiment(contenders=["house:house-random@reasoned"], conditions=[{"language": "it"}], games=1)
     assert str(caught.value) == (
-        "test.yaml: conditions.0: language: there is no prompt plan-it; translated into it: plain"
+        "test.yaml: conditions.0: language: there is no prompt reasoned-it; translated into it: plain and plan"
     )
     with pytest.raises(UsageError, match="there is no prompt plain-fr; no prompt is in this language"):
         experiment(contenders=models, conditions=[{"language": "fr"}], games=1)
