@@ -70,6 +70,7 @@ class MarkedMove(NamedTuple):
 
     seat: int
     move: int  # the seat's own moves count from 1
+    turn: int  # of the game, from 1
     lie: Lie | None
     mark: LieMark | None
 
@@ -86,7 +87,7 @@ def track_game(number: int, seats: Sequence[int], moves: Sequence[MarkedMove]) -
     """Match the plays of a game with the responses to them. `seats` contains the player of each seat."""
     plays, responses = list[TrackedPlay](), list[TrackedResponse]()
     called = list[tuple[int, bool]]()  # responses to the last play
-    for place, (seat, move, lie, mark) in enumerate(moves):
+    for place, (seat, move, _, lie, mark) in enumerate(moves):
         player, late = seats[seat], 2 * place >= len(moves)
         if mark and mark.of is not None:
             called.append((player, mark.called))
@@ -178,7 +179,7 @@ def track_moves(game: Game, moves: Iterable[tuple[State, Any]]) -> Iterator[Mark
         count[state.seat] += 1
         is_move = output is not None and not isinstance(output, Forfeit)
         marks = (game.lie(state, output), game.lie_mark(state, output)) if is_move else (None, None)
-        yield MarkedMove(state.seat, count[state.seat], *marks)
+        yield MarkedMove(state.seat, count[state.seat], state.turns_played + 1, *marks)
 
 
 class _LieCounter:
@@ -212,9 +213,9 @@ class _LieCounter:
             for key, place in self._places.items():
                 own[player, key] += counts[place]
         moves = replay_game(run, game)
-        for seat, _, lie, _ in moves:
-            if lie:
-                own[outcome.seats[seat], lie] += 1
+        for move in moves:
+            if move.lie:
+                own[outcome.seats[move.seat], move.lie] += 1
         tracked = track_game(game, outcome.seats, moves)
         for one in tracked.responses:
             own[one.player, "lies met" if one.is_lie else "honest met"] += 1

@@ -6,22 +6,20 @@ The dataset card, in Hugging Face's format, explains every column.
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, is_dataclass
 from importlib.util import find_spec
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 import dubito
 from dubito.errors import UsageError, one_line
 from dubito.experiment.experiment import PlayerSpec
-from dubito.experiment.lies import LIES, MAX_LIE_GAMES, replay_game
+from dubito.experiment.lies import LIES, MarkedMove, replay_game
 from dubito.experiment.replay import ReplayedLogs
 from dubito.experiment.resolved import ModelPart
 from dubito.experiment.stored import Run
-from dubito.game import Results
+from dubito.game import Game, Results
 from dubito.game.reader import Reader
 from dubito.llm.conditions import SILENT, split_condition
 from dubito.llm.prompts import language_of
@@ -33,6 +31,7 @@ from dubito.stats.tally import read_outcome
 from dubito.store.lock import draft_folder
 from dubito.store.model_log import ModelLog, attempt_keys
 from dubito.store.spend import PICO
+from dubito.workshop.event_fields import EventFields, FieldType
 from dubito.workshop.recordings import RecordedPosition, position_recorder
 
 # The columns of each file, with their pyarrow type and meaning.
@@ -44,13 +43,15 @@ GAMES: Final = {
     "buckets": ("strings", "result of each seat"),
     "measures": ("measures", "by seat: the game's measures, each as a number"),
     "counts": ("counts", "by seat: the game's counts"),
-    "lies": ("lies", "by seat: the numbers of voluntary and forced lies; null after the first 1,000 games"),
+    "conditions": ("strings", "by seat: the condition of the player's prompt, silent if none; null for a bot"),
+    "lies": ("lies", "by seat: the numbers of voluntary (chosen) and forced lies, and of plays that could be honest"),
     "capped": ("bool", "whether the game ended at the maximum number of turns"),
 }
 DECISIONS: Final = {
     "game, deal, seat": ("int64", "the place of the decision"),
     "decision": ("int64", "number of the seat's decision in its game, from 0"),
     "turn": ("int64", "the seat's own turn, from 1"),
+    "game_turn": ("int64", "the game's turn, from 1: `dubito fork RUN:GAME:TURN` plays on from it"),
     "player, model": ("string", "the player and its model"),
     "node, question": ("string", "the question"),
     "facts": ("string", "JSON: all facts that the prompt can use; no hidden information"),
@@ -74,9 +75,10 @@ EVENTS: Final = {
     "turn": ("int64", "the game's turn, from 1; 0 for events of the deal"),
     "event": ("string", "class of the event, such as `CardsPlayedEvent`"),
     "only": ("int64", "the only seat that saw it; -1 if no seat did, null if every seat still in the game did"),
-    "fields": ("string", "JSON: its other fields"),
+    "fields": ("fields", "a record of the event's other fields; null where its class has none of that name"),
     "sentence": ("string", "the event in words, empty if it has none"),
 }
+_HONEST: Final = "could_be_honest"
 _TABLES: Final = {"decisions": DECISIONS, "games": GAMES, "events": EVENTS}
 
 
@@ -91,14 +93,17 @@ decisions = pandas.read_parquet("decisions.parquet")
 import polars
 
 decisions = polars.read_parquet("decisions.parquet")
+seats = polars.read_parquet("games.parquet").explode("players", "conditions", "lies").unnest("lies")
+lies = seats.group_by("players", "conditions").agg(polars.col("chosen", "could_be_honest").sum())
 
 from datasets import load_dataset
 
 decisions = load_dataset("/path/to/this/folder", "decisions", split="train")
 ```
 
-A column by seat has a list of records: `games["buckets"][0][2]` is the result of the first game's third seat, and
-`games["counts"][0][2]` has its counts by name.
+A column by seat has a list: `games["buckets"][0][2]` is the result of the first game's third seat, and
+`games["counts"][0][2]` has its counts by name. How often a player lied where it could be honest is `chosen` divided by
+`could_be_honest`.
 
 ## Citation
 
@@ -165,6 +170,7 @@ All events of all games in order, including hidden ones and the seats' answers. 
 `only` and those with null, until it left the game. The table is empty if no model played and a bot's file has changed.
 
 {_column_table(EVENTS)}
+{_event_table(run)}
 {_READING.format(citation=citation)}"""
 
 
@@ -193,6 +199,12 @@ def _escape(name: str) -> str:
 def _column_table(columns: dict[str, tuple[str, str]]) -> str:
     rows = [f"| {name} | {meaning} |" for name, (_, meaning) in columns.items()]
     return "\n".join(["| column | |", "| --- | --- |", *rows, ""])
+
+
+def _event_table(run: Run) -> str:
+    described = EventFields(run.registry.game).describe()
+    rows = [f"| {name} | {_escape(about)} | {', '.join(found)} |" for name, (about, found) in described.items()]
+    return "\n".join(["## Events and their fields", "", "| event | | fields |", "| --- | --- | --- |", *rows, ""])
 
 
 _GAMES_PER_GROUP: Final = 500
@@ -231,25 +243,34 @@ def _write_tables(run: Run, folder: Path, progress: Callable[[int], None]) -> No
     with ExitStack() as stack:
         writers = {}
         for name, columns in _TABLES.items():
-            schema = _schema(columns, run.game.results)
+            schema = _schema(columns, run.game)
             writer = parquet.ParquetWriter(folder / f"{name}.parquet", schema, compression="zstd")
             writers[name] = stack.enter_context(writer)
-        for name, rows in chain(_game_rows(run), _replayed_rows(run, progress)):
+        for name, rows in _rows(run, progress):
             if rows:
                 writers[name].write_table(Table.from_pylist(rows, schema=writers[name].schema))
 
 
-def _schema(columns: Mapping[str, tuple[str, str]], results: Results) -> object:
+def _schema(columns: Mapping[str, tuple[str, str]], game: Game) -> object:
     import pyarrow as pa
+
+    results = game.results
 
     def by_seat(kind: object, keys: Iterable[str]) -> object:
         return pa.list_(pa.struct([(key, kind) for key in keys]))
+
+    def of_field(found: FieldType) -> object:
+        kind = pa.type_for_alias(found.scalar or "string")
+        for _ in range(found.depth):
+            kind = pa.list_(kind)
+        return kind
 
     kinds = {
         "strings": pa.list_(pa.string()),
         "measures": by_seat(pa.float64(), (measure.key for measure in results.measures)),
         "counts": by_seat(pa.int64(), results.counts),
-        "lies": by_seat(pa.int64(), LIES),
+        "lies": by_seat(pa.int64(), (*LIES, _HONEST)),
+        "fields": pa.struct([(name, of_field(found)) for name, found in EventFields(game).types.items()]),
     }
     return pa.schema(
         [
@@ -266,14 +287,8 @@ def _groups(run: Run) -> Iterator[range]:
         yield range(first, min(first + _GAMES_PER_GROUP, games.stop))
 
 
-def _game_rows(run: Run) -> Iterator[tuple[str, list[_Row]]]:
-    for group in _groups(run):
-        rows = game_rows(run, group)
-        yield "games", [row | {"lies": _lies_by_seat(run, row["game"], len(row["players"]))} for row in rows]
-
-
 def game_rows(run: Run, numbers: range) -> Iterator[_Row]:
-    """Yield one row per game, with all columns of `GAMES` except lies."""
+    """Yield one row per game, with all columns of `GAMES` except conditions and lies."""
     experiment, results = run.experiment, run.registry.game.results
     names = [player.name for player in experiment.players]
     query = "SELECT game, outcome FROM games WHERE game >= ? AND game < ? ORDER BY game"
@@ -298,39 +313,35 @@ def game_rows(run: Run, numbers: range) -> Iterator[_Row]:
         }
 
 
-def _fields_as_json(event: object) -> str:
-    """Return the event's fields without the seat that saw it, which has its own column."""
-    values = asdict(event) if is_dataclass(event) and not isinstance(event, type) else {}
-    return json.dumps({name: value for name, value in values.items() if name != "only"}, default=str)
+def _lies_by_seat(results: Results, moves: Sequence[MarkedMove], counts: Sequence[Mapping[str, int]]) -> list[_Row]:
+    """Count each seat's voluntary and forced lies, and its plays that could be honest."""
+    found, plays = Counter((move.seat, move.lie) for move in moves), results.habit(results.lies).of
+    return [
+        {lie: found[seat, lie] for lie in LIES} | {_HONEST: own[plays] - found[seat, "forced"]}
+        for seat, own in enumerate(counts)
+    ]
 
 
-def _lies_by_seat(run: Run, game: int, seats: int) -> list[dict[str, int]] | None:
-    """Count lies per seat. Return None if the game has no lies, is past the limit, or cannot be replayed."""
-    if (
-        not run.registry.game.has_lies
-        or game not in run.experiment.game_numbers[:MAX_LIE_GAMES]
-        or not run.has_same_bots
-    ):
-        return None
-    counts = Counter((move.seat, move.lie) for move in replay_game(run, game))
-    return [{lie: counts[seat, lie] for lie in LIES} for seat in range(seats)]
-
-
-def _replayed_rows(run: Run, progress: Callable[[int], None]) -> Iterator[tuple[str, list[_Row]]]:
+def _rows(run: Run, progress: Callable[[int], None]) -> Iterator[tuple[str, list[_Row]]]:
+    """Replay all games and yield the rows of each table, a group of games at a time."""
     decisions, logs = DecisionRows(run), ReplayedLogs(run) if run.has_same_bots else None
+    game, events = run.registry.game, EventFields(run.registry.game)
     for group in _groups(run):
-        asked, happened = list[_Row](), list[_Row]()
-        for game in group:
+        games, asked, happened = [*game_rows(run, group)], list[_Row](), list[_Row]()
+        for row in games:
+            number = row["game"]
+            moves = replay_game(run, number) if decisions or (logs and game.has_lies) else []
+            row["conditions"] = [decisions.conditions.get(name) for name in row["players"]]
+            row["lies"] = _lies_by_seat(game.results, moves, row["counts"]) if logs and game.has_lies else None
             if decisions:
-                has_lies = run.registry.game.has_lies
-                lies = {(move.seat, move.move): move.lie for move in replay_game(run, game)} if has_lies else {}
-                asked += [row | {"lie": lies.get((row["seat"], row["turn"]))} for row in decisions.rows_of_game(game)]
-            happened += _event_rows(run, logs, game) if logs else ()
-            progress(game + 1 - run.experiment.first_game)
-        yield from (("decisions", asked), ("events", happened))
+                of_turn = {(move.seat, move.move): {"lie": move.lie, "game_turn": move.turn} for move in moves}
+                asked += [one | of_turn.get((one["seat"], one["turn"]), {}) for one in decisions.rows_of_game(number)]
+            happened += _event_rows(run, logs, number, events) if logs else ()
+            progress(number + 1 - run.experiment.first_game)
+        yield from (("games", games), ("decisions", asked), ("events", happened))
 
 
-def _event_rows(run: Run, logs: ReplayedLogs, game: int) -> Iterator[_Row]:
+def _event_rows(run: Run, logs: ReplayedLogs, game: int, events: EventFields) -> Iterator[_Row]:
     (log, turns), words, reader = logs.of_game(game), run.registry.game.words, Reader()
     for number, (event, turn) in enumerate(zip(log.events, turns, strict=True)):
         yield {
@@ -340,13 +351,13 @@ def _event_rows(run: Run, logs: ReplayedLogs, game: int) -> Iterator[_Row]:
             "turn": turn,
             "event": type(event).__name__,
             "only": event.only,
-            "fields": _fields_as_json(event),
+            "fields": events.row(event),
             "sentence": words.sentence(event, reader),
         }
 
 
 class DecisionRows:
-    """The model decisions in a run, with all columns of `DECISIONS` except lies."""
+    """The model decisions in a run, with all columns of `DECISIONS` except lies and turns of games."""
 
     def __init__(self, run: Run) -> None:
         self._run, self._log, self._positions = run, run.model_log, position_recorder(run)
@@ -362,6 +373,11 @@ class DecisionRows:
 
     def __bool__(self) -> bool:
         return bool(self._models)
+
+    @property
+    def conditions(self) -> Mapping[str, str]:
+        """The condition of each model player."""
+        return {name: described["condition"] for name, described in self._models.items()}
 
     def rows_of_game(self, game: int) -> list[_Row]:
         """Replay a game and return its rows. Raises UsageError if it now plays differently."""

@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from shutil import copytree
 from typing import Any
@@ -12,10 +13,12 @@ import yaml
 
 import dubito
 from dubito.experiment.stored import open_recorded_run
+from dubito.game.find import find_game
 from dubito.games.dubito import sentences
 from dubito.llm.prompts import load_prompt
 from dubito.store.run_db import RunDb
 from dubito.workshop.dataset import EVENTS
+from dubito.workshop.event_fields import EventFields
 from tests.cli.kit import REPO, Shell, run_in
 from tests.llm.kit import config_file, contender
 
@@ -110,6 +113,9 @@ def test_decision_has_its_condition_language_and_stated_chance_to_win(shell: She
     decisions = rows("decisions")
     played = {(row["player"], row["condition"], row["language"]) for row in decisions}
     assert played == {("asked", "must-not-lie", "en"), ("german", "silent", "de")}
+    by_name = {"asked": "must-not-lie", "german": "silent"}
+    for game in rows("games"):
+        assert game["conditions"] == [by_name.get(name) for name in game["players"]]
     for row in decisions:
         stated = json.loads(row["reply"]).get("p_win")
         assert row["p_win"] == stated
@@ -122,7 +128,7 @@ def test_columns_by_seat_are_typed(shell: Shell) -> None:
     assert shell("export", "r", "--dataset", "d", "--quiet").code == 0
     schema = parquet.read_schema("d/games.parquet")
     kinds = {name: str(schema.field(name).type) for name in ("measures", "counts", "lies")}
-    assert kinds["lies"] == "list<element: struct<chosen: int64, forced: int64>>"
+    assert kinds["lies"] == "list<element: struct<chosen: int64, forced: int64, could_be_honest: int64>>"
     assert kinds["measures"].startswith("list<element: struct<score: double, ")
     assert ", bluffs: int64, " in kinds["counts"]
 
@@ -154,6 +160,18 @@ def test_examples_of_the_card_read_the_dataset(
     found: dict[str, Any] = {}
     exec(example, found)  # noqa: S102
     assert [*found["decisions"]["request"]] == expected
+    if "lies" in found:
+        told = Counter[str]()
+        for game in rows("games", "."):
+            for player, condition, lies in zip(game["players"], game["conditions"], game["lies"], strict=True):
+                for kind in ("chosen", "could_be_honest"):
+                    told[f"{kind} {player} {condition}"] += lies[kind]
+        counted = {
+            f"{kind} {row['players']} {row['conditions']}": row[kind]
+            for row in found["lies"].to_dicts()
+            for kind in ("chosen", "could_be_honest")
+        }
+        assert counted == told
     if "games" in found:
         first = rows("games", ".")[0]
         assert found["games"]["counts"][0][2]["bluffs"] == first["counts"][2]["bluffs"]
@@ -178,6 +196,7 @@ def test_voluntary_and_forced_lies_are_in_games_and_decisions(shell: Shell) -> N
     for row in games.values():
         for seat, (lies, counts) in enumerate(zip(row["lies"], row["counts"], strict=True)):
             assert lies["chosen"] + lies["forced"] == counts["bluffs"]
+            assert lies.pop("could_be_honest") == counts["play_turns"] - lies["forced"]
             told.update({(row["game"], seat, lie): count for lie, count in lies.items()})
     assert {"chosen", "forced"} == {lie for _, _, lie in +told}
     turns = {}
@@ -219,16 +238,47 @@ def test_events_of_all_games_are_in_order(shell: Shell) -> None:
 
 def test_an_event_has_its_turn_and_fields(shell: Shell) -> None:
     shell("export", "r", "--dataset", "d", "--quiet")
-    turn = 0
+    turn, played = 0, dict[tuple[int, int, str], int]()
     for row in rows("events"):
-        fields = json.loads(row["fields"])
+        fields = row["fields"]
         assert "only" not in fields
         if row["number"] == 0:
             turn = 0
             assert (row["event"], fields["player_ids"], row["only"]) == ("GameStartEvent", [0, 1, 2], None)
+        if row["event"] == "AnswerEvent":
+            played[row["game"], row["only"], f"{row['turn']} {fields['node']}"] = json.loads(fields["answer"])
+            assert {name for name, value in fields.items() if value is not None} == {"node", "answer"}
         turn += row["event"] in ("CardsPlayedEvent", "DoubtResolvedEvent")
         # answers come before their move
         assert row["turn"] == turn + (row["event"] == "AnswerEvent")
+    for row in rows("decisions"):  # a decision has the turn of its answer
+        assert played[row["game"], row["seat"], f"{row['game_turn']} {row['node']}"] is json.loads(row["answer"])
+
+
+@pytest.mark.parametrize(
+    ("game", "types"),
+    [
+        ("dubito", {"board_cards": "list of int64", "correct": "bool", "answer": "JSON"}),
+        ("bs", {"cards": "list of list of int64", "lie": "bool"}),
+        ("defuse", {"cards": "list of string", "bomb": "bool", "end": "string"}),
+    ],
+)
+def test_fields_of_events_are_typed(shell: Shell, game: str, types: dict[str, str]) -> None:
+    known = EventFields(find_game(game, Path()))
+    assert {name: str(known.types[name]) for name in types} == types
+    assert {name for name, found in known.types.items() if str(found) == "JSON"} == {"answer"}
+    assert shell("run", "--game", game, "--games", "2", "--output", "b", "--quiet", "--no-report").code == 0
+    assert shell("export", "b", "--dataset", "d", "--quiet").code == 0
+    card = Path("d/README.md").read_text()
+    with dubito.load("b") as played:
+        expected = [event for one in played.games() for event in one.events]
+    for row, event in zip(rows("events"), expected, strict=True):
+        kept = {name: value for name, value in row["fields"].items() if value is not None}
+        values = json.loads(json.dumps(asdict(event)))  # type: ignore[call-overload]
+        values |= {"answer": json.dumps(values["answer"])} if "answer" in values else {}
+        assert kept == {name: value for name, value in values.items() if name != "only" and value is not None}
+        line = next(line for line in card.splitlines() if line.startswith(f"| {row['event']} | "))
+        assert [name for name in kept if f"{name} ({known.types[name]})" not in line] == []
 
 
 def test_the_guide_describes_the_columns_of_events() -> None:

@@ -149,7 +149,7 @@ def _mistakes_in_game(run: Run, number: int, name: str) -> list[Mistake]:
         return []
     lie, call = run.game.results.lie_words[:2]
     found, own_turn = list[Mistake](), 0
-    for mover, turn, _, mark in replay_game(run, number):
+    for mover, turn, _, _, mark in replay_game(run, number):
         own_turn = turn if mover == seat else own_turn
         if mark is None or mark.of is None or not (mark.called or mark.is_lie):
             continue
