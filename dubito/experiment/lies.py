@@ -40,6 +40,7 @@ class TrackedPlay:
     game: int
     seat: int
     move: int  # the seat's own moves count from 1
+    turn: int  # of the game, from 1
     player: int
     lie: Lie | None
     cards: int
@@ -56,6 +57,7 @@ class TrackedResponse:
     game: int
     seat: int
     move: int
+    turn: int
     player: int
     of: int  # the player who made the play
     is_lie: bool
@@ -87,20 +89,20 @@ def track_game(number: int, seats: Sequence[int], moves: Sequence[MarkedMove]) -
     """Match the plays of a game with the responses to them. `seats` contains the player of each seat."""
     plays, responses = list[TrackedPlay](), list[TrackedResponse]()
     called = list[tuple[int, bool]]()  # responses to the last play
-    for place, (seat, move, _, lie, mark) in enumerate(moves):
+    for place, (seat, move, turn, lie, mark) in enumerate(moves):
         player, late = seats[seat], 2 * place >= len(moves)
         if mark and mark.of is not None:
             called.append((player, mark.called))
             target = seats[mark.of]
             responses.append(
                 TrackedResponse(
-                    number, seat, move, player, target, mark.is_lie, mark.called, mark.pile, mark.hand, late
+                    number, seat, move, turn, player, target, mark.is_lie, mark.called, mark.pile, mark.hand, late
                 )
             )
         if mark and mark.cards:
             called = []
             pile = mark.pile + mark.cards
-            plays.append(TrackedPlay(number, seat, move, player, lie, mark.cards, pile, mark.hand, late, called))
+            plays.append(TrackedPlay(number, seat, move, turn, player, lie, mark.cards, pile, mark.hand, late, called))
     return TrackedGame(plays, responses)
 
 

@@ -36,9 +36,9 @@ def deception(run: Path | None, output: Path | None, as_json: bool, quiet: bool)
             sheet = count_sheet(stored, reference, progress)
         page = SheetPage(stored, sheet)
         if as_json:
-            print_document(build_document(stored, sheet))
+            print_document(build_document(stored, sheet, page.costliest))
         else:
-            show(*page.tables(), kinds=stored.kinds)
+            show(*page.tables(), page.costliest_table(str(run or folder)), kinds=stored.kinds)
         if output is not None:
             written = page.page().with_kinds(stored.kinds)
             index = write_pages(output, Site("", pages=[(written.path, written.title)]), [written])

@@ -1,13 +1,24 @@
 """The object that `dubito deception --json` prints."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from pydantic import Field
 
 from dubito.experiment.stored import Run
 from dubito.game import PlayerKind
-from dubito.plugins.deception.sheet import ALL, COUNTS, GAPS, PARTS, RATES, BeliefQuality, Part, PlayerSheet, Sheet
+from dubito.plugins.deception.sheet import (
+    ALL,
+    COUNTS,
+    GAPS,
+    PARTS,
+    RATES,
+    BeliefQuality,
+    CostlyMove,
+    Part,
+    PlayerSheet,
+    Sheet,
+)
 from dubito.report.documents import Document, DocumentPart, Interval
 from dubito.stats.rates import Rate
 
@@ -67,6 +78,16 @@ class PlayerDeception(DocumentPart):
     gap: GapResult
 
 
+class CostlyDecision(DocumentPart):
+    """A decision that cost its player cards."""
+
+    game: int
+    turn: int = Field(description="of the game, as in `dubito fork RUN:GAME:TURN`")
+    player: str
+    decision: Literal["caught lie", "false call"] = Field(description="only voluntary lies")
+    cards: int = Field(description="number of cards at stake")
+
+
 class DeceptionObject(Document):
     """The deception sheet of a run."""
 
@@ -76,9 +97,10 @@ class DeceptionObject(Document):
     games: int = Field(description="number of games covered: all that are counted")
     reference: str | None = Field(description="the source of the reference beliefs, such as a bot")
     players: list[PlayerDeception]
+    costliest: list[CostlyDecision] = Field(description="by the contenders, or else by all models or all players")
 
 
-def build_document(run: Run, sheet: Sheet) -> DeceptionObject:
+def build_document(run: Run, sheet: Sheet, costliest: Sequence[CostlyMove]) -> DeceptionObject:
     players = [
         PlayerDeception(
             name=one.name,
@@ -91,7 +113,21 @@ def build_document(run: Run, sheet: Sheet) -> DeceptionObject:
         for one in sheet.players
     ]
     return DeceptionObject(
-        run=str(run.folder), game=run.game.name, games=sheet.games, reference=sheet.reference, players=players
+        run=str(run.folder),
+        game=run.game.name,
+        games=sheet.games,
+        reference=sheet.reference,
+        players=players,
+        costliest=[
+            CostlyDecision(
+                game=one.game,
+                turn=one.turn,
+                player=one.player,
+                decision="false call" if one.is_call else "caught lie",
+                cards=one.cards,
+            )
+            for one in costliest
+        ],
     )
 
 

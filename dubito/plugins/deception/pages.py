@@ -37,6 +37,7 @@ from dubito.stats.detection import Belief, curve_of
 from dubito.stats.rates import Rate
 
 PATH: Final = "deception.html"
+_MAX_COSTLY: Final = 10  # decisions in the table of the costliest
 _MAX_DRAWN: Final = 6  # maximum number of players in a picture
 _CURVES: Final = (0, 1, 2, 3)  # values of d' with a curve
 _LIES: Final = ("chosen", "forced", "willing", "uncalled", "believed")
@@ -51,6 +52,8 @@ class SheetPage:
         results = run.game.results
         self._run, self._games, self._in_report = run, sheet.games, in_report
         self._reference = sheet.reference
+        chosen = run.contenders or run.models
+        self.costliest = [one for one in sheet.costly if not chosen or one.player in chosen][:_MAX_COSTLY]
         self._players = [sheet.players[player] for player in rank_order(run)]
         self._words = {"lies": results.habit(results.lies).name, "calls": f"{results.lie_words[1]}s"}
 
@@ -63,6 +66,21 @@ class SheetPage:
     def tables(self) -> list[ResultTable]:
         """Return the figures over all moves."""
         return [self._lies_table(), self._calls_table(), *self._reference_tables(), *self._beliefs_tables()]
+
+    def costliest_table(self, run: str) -> ResultTable:
+        """Return the decisions that cost the most cards, each with the moment at which `dubito fork` plays on.
+
+        `run` is the run as the user named it.
+        """
+        lie, call = self._run.game.results.lie_words
+        found, kinds = self.costliest, (f"caught {lie}", f"false {call}")
+        columns = [
+            Column("moment", "moment", "text", [f"{run}:{one.game}:{one.turn}" for one in found]),
+            Column("player", "player", "player", [one.player for one in found]),
+            Column("decision", "decision", "text", [kinds[one.is_call] for one in found]),
+            Column("cards", "cards at stake", "count", [one.cards for one in found]),
+        ]
+        return ResultTable("deception-costliest", "Costliest decisions (voluntary only), for `dubito fork`", columns)
 
     @property
     def _shown_players(self) -> list[PlayerSheet]:

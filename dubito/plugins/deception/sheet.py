@@ -256,10 +256,21 @@ class PlayerSheet:
         yield from ((name, self.parts[kind, name]) for name in band_names(kind) if (kind, name) in self.parts)
 
 
+class CostlyMove(NamedTuple):
+    """A voluntary lie that was caught, or a false call."""
+
+    cards: int  # at stake
+    game: int
+    turn: int
+    player: str
+    is_call: bool  # whether it is a false call
+
+
 @dataclass(frozen=True)
 class Sheet:
     games: int
     players: Sequence[PlayerSheet]
+    costly: Sequence[CostlyMove] = ()  # the most cards first
     reference: str | None = None  # the source of the reference beliefs, if there are any
 
 
@@ -272,6 +283,7 @@ class SheetCounter:
         self._beliefs: list[list[Belief]] = [[] for _ in names]
         self._wins: list[list[Belief]] = [[] for _ in names]
         self._gaps = [BeliefGap() for _ in names]
+        self._costly: list[CostlyMove] = []
         for parts in self._parts:
             parts[ALL] = Part()
 
@@ -288,9 +300,13 @@ class SheetCounter:
         gaps = defaultdict[int, defaultdict[str, list[int]]](lambda: defaultdict(list))
         for game in games:
             for play in game.plays:
+                if play.lie == "chosen" and any(called for _, called in play.called):
+                    self._add_costly(play, is_call=False)
                 for part in _parts_of(play, play.cards):
                     counts[play.player, part].add_play(play)
             for one in game.responses:
+                if one.called and not one.is_lie:
+                    self._add_costly(one, is_call=True)
                 belief = (stated or {}).get((one.game, one.seat, one.move))
                 for part in _parts_of(one):
                     counts[one.player, part].add_response(one, belief)
@@ -302,6 +318,9 @@ class SheetCounter:
             self._gaps[player].add_deal(values)
         for (player, part), own in counts.items():
             self._parts[player][part].deals[tuple(getattr(own, name) for name in COUNTS)] += 1
+
+    def _add_costly(self, one: TrackedPlay | TrackedResponse, is_call: bool) -> None:
+        self._costly.append(CostlyMove(one.pile, one.game, one.turn, self._names[one.player], is_call))
 
     def add_win(self, player: int, belief: Belief) -> None:
         self._wins[player].append(belief)
@@ -316,6 +335,7 @@ class SheetCounter:
                     self._names, self._parts, self._beliefs, self._wins, self._gaps, strict=True
                 )
             ],
+            sorted(self._costly, key=lambda one: (-one.cards, one.game, one.turn)),
             reference,
         )
 

@@ -50,7 +50,7 @@ def test_the_reference_believes_what_the_bot_believed_in_the_game(run: Path) -> 
 
 
 def respond(called: bool, is_lie: bool, move: int = 1) -> TrackedResponse:
-    return TrackedResponse(0, 0, move, 0, 0, is_lie, called, 6, 7, False)
+    return TrackedResponse(0, 0, move, move, 0, 0, is_lie, called, 6, 7, False)
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 import dubito
-from dubito.experiment.lies import TrackedGame, TrackedResponse
+from dubito.experiment.lies import TrackedGame, TrackedResponse, count_lies
+from dubito.experiment.stored import open_recorded_run
 from dubito.plugins.deception.read import read_sheet
 from dubito.plugins.deception.sheet import PARTS, SheetCounter, band_names
 from dubito.report.site import write_report
+from dubito.show.moment import find_moment
 from tests.cli.kit import Shell
 from tests.report.kit import Page, stating
 
@@ -60,7 +62,7 @@ def test_answers_against_the_own_belief_are_counted() -> None:
     """A call at 0.2 and a lie that passes at 0.9 are; a call at 0.9 and answers at 0.5 or without a belief are not."""
     stated = {(0, 0, 1): 0.2, (0, 0, 2): 0.9, (0, 0, 3): 0.9, (0, 0, 4): 0.5}
     called = {1: True, 2: False, 3: True, 4: True, 5: True}
-    responses = [TrackedResponse(0, 0, move, 0, 0, False, calls, 4, 7, False) for move, calls in called.items()]
+    responses = [TrackedResponse(0, 0, move, move, 0, 0, False, calls, 4, 7, False) for move, calls in called.items()]
     counter = SheetCounter(["one"])
     counter.add_deal(0, [TrackedGame([], responses)], stated)
     (part,) = [one.whole for one in counter.sheet().players]
@@ -81,6 +83,28 @@ def test_page_json_and_csv_have_the_same_figures(run: Path, tmp_path: Path, shel
                 assert row["d_prime"] == str(whole["d_prime"]["value"] or "")
     specs = Page(run / "report" / "deception.html").json
     assert {spec["kind"] for spec in specs} == {"intervals", "scatter", "calibration"}
+
+
+def test_costliest_decisions_are_moments_of_the_run(run: Path, shell: Shell) -> None:
+    """Each is a caught voluntary bluff or a false doubt of a model, and no other decision cost more."""
+    said = shell("deception", str(run), "--quiet")
+    rows = said.out.partition("Costliest decisions")[2].splitlines()[2:12]
+    found = json.loads(shell("deception", str(run), "--json", "--quiet").out)["costliest"]
+    assert [row.split()[0] for row in rows] == [f"{run}:{one['game']}:{one['turn']}" for one in found]
+    assert {one["decision"] for one in found} == {"caught lie", "false call"}
+    with open_recorded_run(run) as stored:
+        for one in found:
+            moment = find_moment(stored, one["game"], one["turn"])
+            assert moment.players[moment.seat] == one["player"]
+            assert ("(bluff)" if one["decision"] == "caught lie" else ": honest.") in moment.played
+        lies, models = count_lies(stored), {stored.names.index(name) for name in stored.models}
+    costs = [
+        play.pile
+        for play in lies.tracked_plays
+        if play.player in models and play.lie == "chosen" and any(called for _, called in play.called)
+    ]
+    costs += [one.pile for one in lies.tracked_responses if one.player in models and one.called and not one.is_lie]
+    assert [one["cards"] for one in found] == sorted(costs, reverse=True)[:10]
 
 
 def test_sheet_counts_unusable_beliefs(run: Path, shell: Shell) -> None:
