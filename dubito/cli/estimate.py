@@ -108,10 +108,12 @@ def _describe_needed(needed: DealsNeeded, games: int, pilot: Path, results: Resu
     measure, deals = results.measures[0], needed.deals
     points = f"{needed.difference:g}{'' if measure.span else ' points'} of {measure.title}"
     holm = "" if needed.pairs == 1 else f", with Holm's method for {needed.pairs} pairs"
+    which = ", the most variable effect of a condition" if needed.effects else ""
     return (
         f"To detect a difference of {points} with a probability of {POWER}{holm}: {deals.typical:,.0f} deals "
         f"({games:,} games; 95 % range {deals.low:,.0f} to {deals.high:,.0f} deals). This is for "
-        f"{' and '.join(map(one_line, needed.pair))}, from {needed.pilot_deals:,} deals of {one_line(str(pilot))}."
+        f"{' and '.join(map(one_line, needed.pair))}{which}, from {needed.pilot_deals:,} deals of "
+        f"{one_line(str(pilot))}."
     )
 
 

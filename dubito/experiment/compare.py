@@ -202,13 +202,28 @@ def list_arms(runs: Sequence[Run], comparison: Comparison) -> list[Arm]:
     if len({spec.prompt for _, _, spec in models}) < 2:
         return []
     lies = {run.folder: _count_lies(run) for run in runs}
-    arms, first = list[Arm](), dict[tuple[Any, ...], str]()
+    return [
+        _build_arm(run, name, spec, lies[run.folder], condition, against)
+        for run, name, spec, condition, against in _match_conditions(models)
+    ]
+
+
+def list_effects(run: Run) -> list[tuple[str, str]]:
+    """Return the pairs of contenders whose difference is the effect of a condition."""
+    models = [(run, spec.name, spec) for spec in run.planned.contenders if spec.prompt]
+    return [(against, name) for _, name, _, _, against in _match_conditions(models) if against is not None]
+
+
+def _match_conditions(
+    models: Sequence[tuple[Run, str, PlayerSpec]],
+) -> Iterator[tuple[Run, str, PlayerSpec, str, str | None]]:
+    """Yield each model with its condition and the name of the first model that differs only in its condition."""
+    first = dict[tuple[Any, ...], str]()
     for run, name, spec in models:
         base, condition = _split_prompt(run, spec)
         same = (run.folder, spec.bot, base, json.dumps({**spec.settings, "prompt": ""}, sort_keys=True))
-        arms.append(_build_arm(run, name, spec, lies[run.folder], condition, first.get(same)))
+        yield run, name, spec, condition, first.get(same)
         first.setdefault(same, name)
-    return arms
 
 
 def _split_prompt(run: Run, spec: PlayerSpec) -> tuple[str, str]:

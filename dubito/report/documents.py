@@ -374,6 +374,7 @@ class DealsNeededResult(DocumentPart):
     power: float = Field(description="probability that a true difference of this size is significant")
     pair: tuple[str, str] = Field(description="the pair whose difference varied most in the pilot run")
     pairs: int = Field(description="number of pairs, for Holm's method")
+    effects: int = Field(description="number of pairs that differ only in a condition; `pair` is one of them, if any")
     deals: float = Field(description="the estimate on which everything else is based")
     range: tuple[float, float] = Field(description="95 % range of `deals`")
     pilot_deals: int

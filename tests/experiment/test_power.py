@@ -60,6 +60,34 @@ def test_deals_are_estimated_from_a_pilot(shell: Shell) -> None:
     assert needed["5", bots]["deals"] > needed["5", "Sherlock,ClaudeBot"]["deals"]
 
 
+def test_with_conditions_the_effects_are_detected(shell: Shell) -> None:
+    """Pairs of different players are more variable, but a study of conditions does not ask about them."""
+    (shell.folder / "c.yaml").write_text(CONDITIONS)
+    assert shell("run", "c.yaml", "--output", "pilot", "--quiet", "--no-report").code == 0
+    said = shell("estimate", "c.yaml", "--detect", "10", "--from", "pilot")
+    assert said.code == 0, said.err
+    first = said.out.splitlines()[0]
+    assert "with Holm's method for 6 pairs" in first
+    assert first.endswith(
+        "This is for house:house-random and house:house-random@plain+must-not-lie, the most variable effect of a "
+        "condition, from 12 deals of pilot."
+    )
+    players = "house:house-honest,house:house-random"
+    (shell.folder / "b.yaml").write_text("table_sizes: [3]\nrules: {ranks: 5, jokers: 0}\n")
+    said = shell("estimate", "b.yaml", "--contenders", players, "--detect", "10", "--from", "pilot")
+    assert "This is for house:house-honest and house:house-random, from 12 deals of pilot." in said.out
+
+
+CONDITIONS = """
+rules: {ranks: 5, jokers: 0}
+table_sizes: [3]
+bots: [StefaBot, UsualBot]
+contenders: ["house:house-honest", "house:house-random"]
+conditions: [silent, must-not-lie]
+games: 48
+"""
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
