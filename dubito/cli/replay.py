@@ -79,7 +79,7 @@ def _replay_run(run: Run, workers: int | None, programs: bool, quiet: bool) -> i
         say(f"seed: {run.secrecy_in_words}; it matches its SHA-256 in the manifest")
     if started:
         say(f"asked again, with identical answers: {join_names([one_line(name) for name in started])}")
-    claims = describe_claims({name: kind for name, kind in run.kinds.items() if name not in started})
+    claims = describe_claims({name: kind for name, kind in run.planned.claiming_kinds.items() if name not in started})
     if result.games and claims:
         note(claims)
     if not run.is_finished:

@@ -264,7 +264,7 @@ def build_document(run: RunResult, report: Path | None) -> "RunObject":
         comparison=documents.comparison(run.tally, run.contenders, results) if counted else None,
         chance=None if chance is None else documents.part_of(documents.ChanceLevel, chance),
         models=documents.model_uses(run.models, run.experiment.kinds),
-        claimed=list_claims(experiment.kinds),
+        claimed=list_claims(experiment.claiming_kinds),
         not_enforced=list_not_enforced(load_manifest(run.folder)),
         report=None if report is None else str(report),
     )

@@ -167,11 +167,20 @@ class Experiment:
         return {player.name: kind_of_player(player) for player in self.players}
 
     @property
+    def claiming_kinds(self) -> dict[str, PlayerKind]:
+        """The kinds of the players, and of the programs that advise them."""
+        advisers = {player.name: player.settings.get("adviser") for player in self.players}
+        programs = [name for name, one in advisers.items() if isinstance(one, Mapping) and "bot" not in one]
+        if not programs:
+            return self.kinds
+        from dubito.llm.adviser import adviser_name  # imported late, since few models have advisers
+
+        return self.kinds | dict.fromkeys(map(adviser_name, programs), "program")
+
+    @property
     def has_programs(self) -> bool:
         """Whether programs or agents play or give advice, which could compute all cards from a known seed."""
-        advisers = [player.settings.get("adviser") for player in self.players]
-        advised = any(isinstance(one, Mapping) and "bot" not in one for one in advisers)
-        return advised or not {*self.kinds.values()}.isdisjoint(("program", "agent"))
+        return not {*self.claiming_kinds.values()}.isdisjoint(("program", "agent"))
 
     def with_secret_seed(self) -> "Experiment":
         seed = draw_secret_seed()

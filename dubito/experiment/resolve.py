@@ -90,6 +90,9 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Re
     for player in run.players:
         if problem := player.bot.cls.rules_incompatibility(rules):
             raise UsageError(f"{one_line(player.name)} {problem}")
+    for _, model in run.models:
+        if model.adviser and (problem := model.adviser.cls.rules_incompatibility(rules)):
+            raise UsageError(f"{model.adviser.name} {problem}", where=f"{one_line(model.name)}: adviser")
     if config.bot_deadline is not None and run.has_records:
         raise UsageError(
             "bot_deadline: games with models or programs run in threads, where a bot cannot be interrupted",
@@ -237,8 +240,6 @@ def _complete_adviser(name: str, adviser: object, registry: Registry) -> dict[st
     bot = registry.find(adviser) if isinstance(adviser, str) else registry.find(PROGRAM_BOT)
     if bot.cls.is_model or (isinstance(adviser, dict) and adviser.get("remote")):
         raise UsageError("models and agents give no advice", where=where, hint="name a hand-written bot or a program")
-    if problem := bot.cls.rules_incompatibility(registry.game.rules()):
-        raise UsageError(f"{bot.name} {problem}", where=where)
     if not bot.cls.is_program:
         return {"bot": bot.name, "source": bot.digest}
     from dubito.seats.program import check_program  # imported late, since few runs have programs

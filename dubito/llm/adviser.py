@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from dubito.errors import RunStopped, one_line
+from dubito.errors import RunStopped, UsageError, one_line
 from dubito.game import Game, Player, Seating
 from dubito.game.log import Position
 from dubito.game.seating import make_player
@@ -80,6 +80,12 @@ class Adviser:
 def adviser_name(player: str) -> str:
     """Return the name under which the advice of a player's program is recorded."""
     return f"{player}'s adviser"
+
+
+def refuse_adviser(settings: ModelSettings, where: str) -> None:
+    """Raise UsageError if a player is asked where no adviser can watch a game."""
+    if settings.adviser is not None:
+        raise UsageError(f"adviser: {where} cannot have one", hint="leave it out")
 
 
 def is_program_adviser(settings: ModelSettings) -> bool:

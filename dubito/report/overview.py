@@ -145,7 +145,7 @@ def _player_blocks(source: Run, players: RunPlayers, lies: LieCounts | None) -> 
     blocks += contender_notes(compared, relation if relation.paired else None, results)
     if source.not_enforced:
         blocks.append(Paragraph(f"Not enforced in this run: {'; '.join(source.not_enforced)}.", warning=True))
-    claims = describe_claims(source.kinds)
+    claims = describe_claims(source.planned.claiming_kinds)
     return [*blocks, *bot_errors(source.rows), *([Paragraph(claims)] if claims else [])]
 
 

@@ -21,6 +21,7 @@ from dubito.game.find import Registry, find_bots
 from dubito.game.flaws import find_ending_flaws
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, GameCode, Table, play_game
+from dubito.llm.adviser import refuse_adviser
 from dubito.llm.decide import Decider, GameServices, Journal
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.llm.request import Attempt, RawReply, Reply
@@ -127,8 +128,7 @@ def set_up_seat(
     player = registry.find(_MODEL).cls
     player_settings = {"model": "asked", "api": "chat", **player_settings}
     settings = build_settings(player, _MODEL, player_settings, registry.game)
-    if settings.adviser is not None:
-        raise UsageError("adviser: a seat that is controlled from outside cannot have one", hint="leave it out")
+    refuse_adviser(settings, "a seat that is controlled from outside")
     entrants = [Entrant(bot.name, bot.fastest) for bot in bots]
     entrants.insert(seat, Entrant(_MODEL, player, player_settings))
     prompt = load_prompt(settings.prompt, registry.working_directory, registry.game)

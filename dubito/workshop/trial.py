@@ -23,6 +23,7 @@ from dubito.experiment.model_players import price_of_model
 from dubito.experiment.models import open_pipeline
 from dubito.experiment.progress import ModelProgress
 from dubito.game import FALLBACK_OUTCOME, Bool, Player
+from dubito.llm.adviser import refuse_adviser
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decide import Decider, Journal, StatedProbability
 from dubito.llm.preflight import Preflight
@@ -48,6 +49,10 @@ class TrialEntry:
     name: str
     prompt: Prompt
     settings: ModelSettings
+
+    def __post_init__(self) -> None:
+        """Raise UsageError if the model has an adviser, which would have to watch the games of the positions."""
+        refuse_adviser(self.settings, "a model that is asked about single positions")
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,9 @@ def test_a_program_advises_with_reasons_and_is_replayed_without_being_started(sh
         answer = "false" if node == "C" else "true"
         assert f"Your adviser, a program, would answer {answer}. Its reason: this is {node}" in text
     file.unlink()
-    assert shell("replay", "r").code == 0
+    replayed = shell("replay", "r")
+    assert replayed.code == 0
+    assert "kind, command and files of Advised's adviser" in replayed.err
 
 
 @needs_programs
@@ -100,6 +102,30 @@ def test_each_move_of_a_game_without_turns_has_its_own_advice(shell: Shell) -> N
     for node, text in told:
         answer = text.partition("Your adviser, Medium, would answer ")[2].partition(".")[0]
         assert answer.isdecimal() == (node == "place")
+
+
+DUELIST = """
+from bots.manual.usual_bot import UsualBot
+
+
+class Duelist(UsualBot):
+    @classmethod
+    def rules_incompatibility(cls, rules):
+        return None if rules.duel else "plays only duels"
+"""
+
+
+def test_an_adviser_must_fit_the_rules_of_the_run(shell: Shell) -> None:
+    folder = shell.folder / "bots" / "manual"
+    folder.mkdir(parents=True)
+    (folder / "duelist.py").write_text(DUELIST)
+    model = contender("Advised", "house-follower") | {"adviser": "Duelist"}
+    duel = {"bots": ["UsualBot"], "contenders": [model], "table_sizes": [2], "games": 2, "rules": {"duel": True}}
+    (shell.folder / "duel.yaml").write_text(json.dumps(duel))
+    assert shell("run", "duel.yaml", "--output", "duel", "--quiet", "--no-report").code == 0
+    refused = run_cli(shell, model)
+    assert refused.code == 2
+    assert "Advised: adviser: Duelist plays only duels" in refused.err
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,11 @@ def entry(prompt: Any = PLAIN, name: str = "p", **settings: Any) -> TrialEntry:
     return TrialEntry(name, prompt, check_settings(name, base | settings))
 
 
+def test_model_with_an_adviser_is_not_asked_about_single_positions() -> None:
+    with pytest.raises(UsageError, match="adviser: a model that is asked about single positions cannot have one"):
+        entry(adviser="Sherlock")
+
+
 def run_trial(
     root: Path,
     *entries: TrialEntry,
