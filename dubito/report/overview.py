@@ -63,14 +63,11 @@ def _describe_models(models: Mapping[str, PlayerLog], label: Callable[[str], str
 
     Players whose answers were all fallbacks are named.
     """
-    tokens = sum(log.tokens["input"] + log.tokens["output"] for log in models.values())
-    costs = [log.picodollars for log in models.values()]
-    cost = _dollars(sum(filter(None, costs))) if None not in costs else "cost unknown"
     shares = {label(name): fallback_share(log.outcomes) for name, log in models.items() if log.decisions}
     some = {name: share for name, share in shares.items() if 0 < share < 1}
     every = [name for name, share in shares.items() if share == 1]
     usable = "" if some or every else " Every model answer was usable (no fallbacks)."
-    sentences = [f"{_format_count(tokens)} tokens, {cost}.{usable}"]
+    sentences = [f"{_describe_use([*models.values()])}.{usable}"]
     if some:
         parts = [f"{_describe_share(share)} of the answers by {name}" for name, share in some.items()]
         sentences.append(f"Fallbacks ({_FALLBACK}): {' and '.join(parts)}.")
@@ -78,6 +75,16 @@ def _describe_models(models: Mapping[str, PlayerLog], label: Callable[[str], str
         what = "fallbacks" if some else f"fallbacks ({_FALLBACK})"
         sentences.append(f"All answers by {' and '.join(every)} were {what}, so this run does not measure the model.")
     return sentences
+
+
+def _describe_use(logs: Sequence[PlayerLog]) -> str:
+    """Describe the tokens and the cost, or that all replies were already in the cache."""
+    if not any(log.calls for log in logs) and (cached := sum(log.cached for log in logs)):
+        return f"All {cached:,} replies are from the cache, so this run called no model and cost nothing"
+    tokens = sum(log.tokens["input"] + log.tokens["output"] for log in logs)
+    costs = [log.picodollars for log in logs]
+    cost = _dollars(sum(filter(None, costs))) if None not in costs else "cost unknown"
+    return f"{_format_count(tokens)} tokens, {cost}"
 
 
 def _describe_share(share: float) -> str:

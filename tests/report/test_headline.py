@@ -1,5 +1,6 @@
 """The result in words agrees with the intervals."""
 
+import re
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -168,6 +169,14 @@ def test_model_without_answers_is_reported(tmp_path: Path) -> None:
         f"All answers by mute (model) were fallbacks {FALLBACK}, so this run does not measure the model."
     ]
     assert "usable" not in models[0]
+
+
+def test_run_from_the_cache_does_not_claim_that_its_models_used_no_tokens(tmp_path: Path) -> None:
+    with Server(lambda heard: respond(heard.protocol, '{"answer": true}')) as server:
+        for folder in ("first", "again"):
+            run_games(small(player_at(server, name="sure"), games=6), tmp_path / folder)
+    _, use = read_headline(tmp_path / "again")
+    assert re.match(r"All [1-9]\d* replies are from the cache, so this run called no model and cost nothing\.", use)
 
 
 def test_overview_has_the_runs_tokens_cost_and_fallbacks(models_run: Path, stating_run: Path) -> None:
