@@ -1,7 +1,7 @@
 """Draw the preview picture that chats and feeds show for a link."""
 
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import BytesIO
 from textwrap import wrap
 from typing import Any, Final
@@ -24,6 +24,7 @@ _SOFT: Final = "#d1fae5"
 _DIM: Final = "#6fa488"
 _SEATS: Final = ("#facc15", "#60a5fa", "#f87171", "#4ade80", "#e879f9", "#fb923c", "#22d3ee", "#f5f5f4")
 _MAX_ROWS: Final = 8
+_NAME_SIZES: Final = (27, 23, 20)  # the largest at which all names fit
 _ASCII_PUNCTUATION: Final = str.maketrans({"–": "-", "—": "-", "−": "-", "‘": "'", "’": "'"})  # noqa: RUF001, characters to replace
 
 
@@ -56,6 +57,33 @@ class _Picture:
         return file.getvalue()
 
 
+def fit_names(names: Sequence[str], room: float) -> tuple[int, list[str]]:
+    """Return a text size, and the names as they fit into `room` pixels.
+
+    Names that are too wide at the smallest size are cut in the middle. Names that would look alike are numbered.
+    """
+    shown = [_to_ascii(one_line(name)) for name in names]
+    for size in _NAME_SIZES:
+        width = ImageFont.load_default(size).getlength
+        if all(width(name) <= room for name in shown):
+            break
+    cut, fitted = [_cut(name, room, width) for name in shown], list[str]()
+    for place, (name, text) in enumerate(zip(shown, cut, strict=True)):
+        is_alike, number = cut.count(text) > 1, cut[: place + 1].count(text)
+        fitted.append(f"{_cut(name, room - width(' 99'), width)} {number}" if is_alike else text)
+    return size, fitted
+
+
+def _cut(name: str, room: float, width: Callable[[str], float]) -> str:
+    """Return the start and the end of a name that is too wide."""
+    start, end = (len(name) + 1) // 2, len(name) - (len(name) + 1) // 2
+    cut = name
+    while start and width(cut) > room:
+        start, end = (start, end - 1) if end > start else (start - 1, end)
+        cut = f"{name[:start]}...{name[len(name) - end :]}"
+    return cut
+
+
 def _to_ascii(text: str) -> str:
     apart = unicodedata.normalize("NFKD", text.translate(_ASCII_PUNCTUATION))
     return "".join(one for one in apart if not unicodedata.combining(one)).encode("ascii", "replace").decode()
@@ -70,12 +98,13 @@ def picture_of_page(title: str, preview: Preview) -> bytes:
     high = max((row[1][2] for row in shown), default=1.0)
 
     def at(value: float) -> float:
-        return 420 + 600 * (value - low) / ((high - low) or 1)
+        return 510 + 510 * (value - low) / ((high - low) or 1)
 
     apart = min(70, 340 / max(1, len(shown)))
-    for place, (name, (value, least, most)) in enumerate(shown):
+    size, names = fit_names([name for name, _ in shown], room=420)
+    for place, (label, (name, (value, least, most))) in enumerate(zip(names, shown, strict=True)):
         y, strong = 215 + apart * (place + 0.5), not lit or name in lit
-        picture.text(60, y - 15, 27, one_line(name, 24), _INK if strong else _DIM)
+        picture.text(60, y - 15, size, label, _INK if strong else _DIM)
         picture.line([(at(least), y), (at(most), y)], _SOFT if strong else _DIM, 5)
         picture.dot(at(value), y, 10, _SEATS[0] if strong else _DIM)
         picture.text(1140, y - 15, 27, f"{value:.1f}", _INK if strong else _DIM, right=True)
@@ -101,14 +130,17 @@ def picture_of_game(page: GamePage) -> bytes:
     picture, turns, card_counts = _Picture(page.title, page.about), len(story["turns"]), count_cards(story)
     most = max((cards for row in card_counts for cards in row), default=0)
     step, high = 640 / max(1, turns), 330 / max(1, most)
-    for seat, name in enumerate(story["names"]):
+    x, room = (760, 350) if card_counts else (60, 1050)
+    winners = [f"{name} (won)" if seat in story["winners"] else name for seat, name in enumerate(story["names"])]
+    size, names = fit_names(winners, room)
+    for seat, name in enumerate(names):
         won, colour = seat in story["winners"], _SEATS[seat % len(_SEATS)]
         if len(card_counts) > 1:
             points = [(60 + step * at, 550 - high * row[seat]) for at, row in enumerate(card_counts)]
             picture.line(points, colour, 7 if won else 3)
-        x, y = (760, 230 + 42 * seat) if card_counts else (60, 230 + 42 * seat)
+        y = 230 + 42 * seat
         picture.dot(x, y + 15, 11 if won else 7, colour)
-        picture.text(x + 30, y, 27, f"{one_line(name, 20)}{' (won)' if won else ''}")
+        picture.text(x + 30, y, size, name)
     scale = f"Cards in hand over {turns:,} turns (at most {most})" if most else f"{turns:,} turns"
     picture.text(60, 575, 24, scale, _SOFT)
     # Fewer colours make a smaller file.
