@@ -93,7 +93,7 @@ def invite(
             replaced += [] if is_there else [name]
     try:
         setup = Setup(bots, seat, record.seed, record.deal, record.rules, game.name)
-        command = setup.replay_command(game)
+        command = setup.replay_command(game, program="dubito")
     except DubitoError:
         return None
     query = {"game": game.name, "bots": " ".join(bots), "seed": setup.seed, "deal": setup.deal, "seat": seat}

@@ -72,21 +72,21 @@ class Setup(Strict):
         defaults = game.rules().model_dump()
         return {key: value for key, value in self.rules.items() if value != defaults.get(key)}
 
-    def replay_command(self, game: Game) -> str:
-        """Return the command that deals the same cards in the terminal."""
+    def replay_command(self, game: Game, program: str | None = None) -> str:
+        """Return the command that deals the same cards in the terminal. `program` is as in `build_command`."""
         if self.moment:
             words = ["play", "--from", self.moment, "--seat", self.seat]
             for setting in self.change.settings if self.change else ():
                 words += ["--set", setting]
             if self.change and self.change.sample is not None:
                 words += ["--worlds", "sampled", "--seed", self.change.sample]
-            return build_command(*words, *games_path_words())
+            return build_command(*words, *games_path_words(), program=program)
         words = ["play", *self.bots, "--seed", self.seed, "--deal", self.deal, "--seat", self.seat]
         words += [] if game.name == DUBITO else ["--game", game.name]
         fields = type(game.rules()).model_fields
         for key, value in self.changed_rules(game).items():
             words += Setting(key, fields[key]).to_words(value)
-        return build_command(*words, *games_path_words())
+        return build_command(*words, *games_path_words(), program=program)
 
     def deal_game(self, game: Game) -> tuple[State, DealStreams]:
         """Deal the game and return it with its random streams. Raises UsageError."""
