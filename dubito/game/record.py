@@ -92,8 +92,10 @@ class GameRecord(Strict):
 def read_game_name(text: str, default: str) -> str:
     """Return the name of a record's game, or `default` if it has none.
 
-    Raises UsageError if the name is not a string.
+    Raises UsageError if the text is a page, or the name is not a string.
     """
+    if text.lstrip()[:9].lower() == "<!doctype":
+        raise UsageError("this is a page", hint="download the game's record, which is linked at the end of the page")
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):

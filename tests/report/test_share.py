@@ -11,9 +11,11 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from PIL import ImageFont
 
 from dubito.games.dubito.game import GAME
 from dubito.report import share
+from dubito.report.picture import fit_names
 from dubito.show.person import GUEST
 from dubito.show.run import ReplayedGames
 from tests.chromium import Chrome
@@ -236,6 +238,36 @@ def test_long_game_keeps_turns_around_its_best_moment_and_says_so(
     assert told["opens"] + first == whole["opens"]
     chrome.open(Path("game.html").resolve())
     assert chrome.text("#turn").startswith(f"turn {whole['opens']} of ")
+
+
+def test_shared_page_shows_how_readers_call_the_program(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("g.json").write_text((FOLDER / "three_immediate.json").read_text())
+    monkeypatch.setattr("sys.argv", ["/home/ada/.venv/bin/dubito"])
+    assert shell("share", "g.json").code == 0
+    assert "<code>dubito play " in Path("game.html").read_text()
+    assert "/home/ada" not in Path("game.html").read_text()
+
+
+@pytest.mark.parametrize("command", ["replay", "share", "report"])
+def test_page_given_instead_of_its_record_is_explained(shell: Shell, command: str) -> None:
+    Path("g.json").write_text((FOLDER / "three_immediate.json").read_text())
+    assert shell("share", "g.json").code == 0
+    refused = shell(command, "game.html")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "this is a page; download the game's record, which is linked at the end of the page" in refused.err
+
+
+def test_names_in_pictures_are_whole_or_cut_in_the_middle_and_never_alike() -> None:
+    assert fit_names(["ClaudeBot", "openai:gpt-5-mini-2025-08-07@reasoned"], 420)[1] == [
+        "ClaudeBot",
+        "openai:gpt-5-mini-2025-08-07@reasoned",
+    ]
+    long = "a-model-with-a-long-name-of-a-far-away-provider@its-prompt"
+    size, names = fit_names([f"{long}-1", f"{long}-2", f"1{long}2{long}", f"1{long}3{long}"], 420)
+    assert [name[-2:] for name in names] == ["-1", "-2", " 1", " 2"]
+    assert all(name.startswith(("a-model", "1a-model")) for name in names)
+    assert max(map(ImageFont.load_default(size).getlength, names)) <= 420
+    assert fit_names(["\u0639\u0644\u064a", "\u0645\u0646\u0649"], 420)[1] == ["??? 1", "??? 2"]
 
 
 def test_shared_page_is_about_its_sender(shell: Shell, chrome: Chrome, monkeypatch: pytest.MonkeyPatch) -> None:
