@@ -142,7 +142,7 @@ def test_cards_move_from_hand_to_board_without_suits(bots_run: Path, chrome: Chr
         "const seen = () => ['#seats > li', '.plays > li'].map(which => cards(document.querySelectorAll(which))); "
         "const all = [seen()]; "
         f"for (let turn = 1; turn <= {len(game['turns'])}; turn++) "
-        "{ document.querySelector('[data-go=on]').click(); all.push(seen()); } return all; })()"
+        "{ slider.value = turn; slider.dispatchEvent(new Event('input')); all.push(seen()); } return all; })()"
     )
     for turn, (before, (held, laid)) in zip(game["turns"], itertools.pairwise(seen), strict=True):
         if played(turn):
@@ -203,6 +203,32 @@ def test_doubt_is_played_before_its_turn_is_drawn_and_a_click_skips_it(bots_run:
     chrome.until(f"location.hash === '#turn-{doubt}'")
     assert chrome.text("#said p") == game["story"][doubt - 1]
     assert chrome.run("document.querySelectorAll('.reveal, .bubble.call').length") == 0
+
+
+def test_stepping_onto_a_doubt_plays_its_scene_and_a_second_step_ends_it(bots_run: Path, chrome: Chrome) -> None:
+    page = bots_run / "report" / "games" / "0.html"
+    (game,) = Page(page).json
+    doubt = next(turn for turn, one in enumerate(game["turns"], 1) if "scene" in one)
+    chrome.screen(1440)
+    chrome.open(page, f"#turn-{doubt - 1}")
+    before = chrome.text("#said")
+    chrome.run("speed.append(new Option('for ever', 2 ** 20, true, true))")
+    chrome.key("ArrowRight")
+    chrome.until("document.querySelector('.table').dataset.scene === 'call'")
+    assert (chrome.text("#said"), chrome.run("location.hash")) == (before, f"#turn-{doubt - 1}")
+    chrome.key("ArrowRight")
+    assert (chrome.text("#said"), chrome.run("location.hash")) == (game["story"][doubt - 1], f"#turn-{doubt}")
+    assert chrome.run("[document.querySelectorAll('.reveal').length, document.querySelectorAll('.stamp').length]") == [
+        0,
+        1,
+    ]
+    chrome.key("ArrowLeft")
+    chrome.run("speed.append(new Option('at once', '1', true, true)), window.heard = []")
+    chrome.run("new MutationObserver(() => heard.push(said.textContent)).observe(said, {childList: true})")
+    chrome.key("ArrowRight")
+    chrome.until(f"location.hash === '#turn-{doubt}'")
+    assert chrome.run("[heard, said.ariaLive]") == [[game["story"][doubt - 1]], "polite"]  # one sentence, at the end
+    assert chrome.run("document.querySelectorAll('.reveal, .stamp').length") == 0  # the pile has been taken
 
 
 def test_each_decision_has_a_link(stating_run: Path, chrome: Chrome) -> None:

@@ -148,7 +148,7 @@ window.dubitoBoard = (view) => {
     $("really").replaceChildren(make("h2", "", "What was really played"), ...really.map(truly));
   }
 
-  // Plays a turn's scene on the table as it was before. Resolves to whether it was not stopped.
+  // Plays a turn's scene on the table as it was before. Resolves to how it ended, as `dubitoScene.play`.
   function act(panels, { scene, seat, speech }, factor) {
     const felt = document.querySelector(".table");
     if (Object.keys(scene.panels).length) {

@@ -24,7 +24,7 @@ window.dubitoScene = (() => {
     #table;
     #wake = null;
     #motions = [];
-    #outcome = null; // true once skipped, false once stopped
+    #outcome = ""; // "skipped" by the reader, or "stopped" by the page
 
     // `table` has the felt, the pile's top cards `top` and all its cards `pile`, and `place(seat)`: the element that says and takes, where
     // cards fly `to`, and the text `held` with the number of cards.
@@ -44,7 +44,7 @@ window.dubitoScene = (() => {
       this.bubble.setAttribute("aria-hidden", "true");
     }
 
-    // Resolves to whether the scene ended by itself or was skipped, and not stopped.
+    // Resolves to "ended", "skipped" or "stopped".
     async play(factor) {
       const { felt } = this.#table;
       const turning = this.#told.known ? [] : this.flips.filter((flip) => !flip.matches(".unknown"));
@@ -58,12 +58,12 @@ window.dubitoScene = (() => {
       document.addEventListener("keydown", this);
       felt.addEventListener("click", this);
       for (const [name, time, act] of steps) {
-        if (this.#outcome !== null) break;
+        if (this.#outcome) break;
         felt.dataset.scene = name;
         await this.#pause(factor * (time + (act() ?? 0)));
       }
       this.#clear();
-      return this.#outcome ?? true;
+      return this.#outcome || "ended";
     }
 
     handleEvent(event) {
@@ -71,11 +71,11 @@ window.dubitoScene = (() => {
       if (event.target.closest?.("select, input, a, .pace")) return;
       event.preventDefault();
       event.stopImmediatePropagation();
-      this.end(true);
+      this.end("skipped");
     }
 
     end(outcome) {
-      this.#outcome ??= outcome;
+      this.#outcome ||= outcome;
       this.#wake?.();
     }
 
@@ -141,7 +141,7 @@ window.dubitoScene = (() => {
       if (isCalm()) return write(before + taken);
       const start = performance.now();
       const step = () => {
-        const share = this.#outcome === null ? Math.min(1, (performance.now() - start) / FLIGHT) : 1;
+        const share = this.#outcome ? 1 : Math.min(1, (performance.now() - start) / FLIGHT);
         write(before + Math.round(share * taken));
         if (share < 1 && running === this) requestAnimationFrame(step);
       };
@@ -159,8 +159,9 @@ window.dubitoScene = (() => {
       }
       this.stage.remove();
       this.bubble.remove();
+      if (running && running !== this) return; // the next scene
       delete felt.dataset.scene;
-      if (running === this) running = null;
+      running = null;
     }
   }
 
@@ -169,8 +170,13 @@ window.dubitoScene = (() => {
     CALL + (known ? 0 : TURN * cards.length) + (stamp ? STAMP : 0) +
     (taker === null ? 0 : FLIGHT + APART * Math.min(pile, IN_FLIGHT));
 
+  function stop() {
+    running?.end("stopped");
+    running = null;
+  }
+
   function play(table, told, factor) {
-    running?.end(false);
+    stop();
     running = new Scene(table, told);
     return running.play(factor);
   }
@@ -178,8 +184,8 @@ window.dubitoScene = (() => {
   return {
     play,
     length,
-    skip: () => running?.end(true),
-    stop: () => running?.end(false),
+    skip: () => running?.end("skipped"),
+    stop,
     isOn: () => running !== null,
   };
 })();

@@ -184,6 +184,17 @@
     history.replaceState(null, "", `#turn-${at}`);
   }
 
+  // Steps on. A turn with a scene is played, and another step ends it.
+  async function stepOn() {
+    const turn = game.turns[at];
+    if (window.dubitoScene.isOn() || !turn?.scene) return goTo(at + 1);
+    pause();
+    const end = await board.act(states[at], turn, Number($("speed").value) / NORMAL);
+    if (end !== "stopped") step(at + 1, end === "ended");
+  }
+
+  const stepBack = () => goTo(window.dubitoScene.isOn() ? at : at - 1);
+
   function next(kind) {
     return finds.get(kind)?.find((turn) => turn > at);
   }
@@ -198,9 +209,12 @@
     const speed = () => Number($("speed").value);
     const goOn = async () => {
       const next = game.turns[at];
-      if (next.scene && !(await board.act(states[at], next, speed() / NORMAL))) return;
-      step(at + 1, Boolean(next.scene) && at + 1 < until);
-      if (isNewest() || at >= until) {
+      const end = next.scene ? await board.act(states[at], next, speed() / NORMAL) : "";
+      if (end === "stopped") return;
+      const isLast = at + 1 >= Math.min(last, until);
+      if (isLast) $("said").setAttribute("aria-live", "polite"); // before its text changes, so that it is read out
+      step(at + 1, end === "ended" && at + 1 < until);
+      if (isLast) {
         pause();
         if (isNewest()) viewer.playedOut();
       } else timer = setTimeout(goOn, speed());
@@ -219,7 +233,7 @@
 
   // --- Buttons, keys and addresses ---
 
-  const go = { first: () => goTo(0), back: () => goTo(at - 1), on: () => goTo(at + 1), last: () => goTo(last) };
+  const go = { first: () => goTo(0), back: stepBack, on: stepOn, last: () => goTo(last) };
   const keys = { ArrowLeft: go.back, ArrowRight: go.on, Home: go.first, End: go.last };
   const playOrPause = () => (timer ? pause() : play());
 
