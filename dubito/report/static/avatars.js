@@ -55,6 +55,9 @@ window.dubitoAvatar = (() => {
     return holder.content.firstChild;
   };
 })();
+// Returns a name that breaks between its words if it must, and not within them.
+window.dubitoName = (name) =>
+  name.split(/(?<=[-/:@_])|(?<=[a-z])(?=[A-Z])/).flatMap((part) => [document.createElement("wbr"), part]).slice(1);
 for (const place of document.querySelectorAll(".face[data-name]")) {
   place.append(window.dubitoAvatar(place.dataset.name, place.dataset.kind));
 }

@@ -26,8 +26,7 @@ export class Seats {
 
   #seat(name, seat) {
     const kind = this.game.kinds[seat];
-    const shown = make("span", "name", ...name.split(/(?<=[a-z])(?=[A-Z])/).flatMap((part) => [part, make("wbr")]));
-    const parts = [shown, make("span", `kind ${kind} hidden`, kind), make("span", "held"), make("span", "badge")];
+    const parts = [make("span", "name", ...window.dubitoName(name)), make("span", `kind ${kind} hidden`, kind), make("span", "held"), make("span", "badge")];
     const backs = make("ul", "backs");
     backs.setAttribute("aria-hidden", "true");
     return make("li", "seat", window.dubitoAvatar(name, kind), ...parts, backs, make("span", "open"));
