@@ -55,9 +55,15 @@ window.dubitoAvatar = (() => {
     return holder.content.firstChild;
   };
 })();
-// Returns a name that breaks between its words if it must, and not within them.
-window.dubitoName = (name) =>
-  name.split(/(?<=[-/:@_])|(?<=[a-z])(?=[A-Z])/).flatMap((part) => [document.createElement("wbr"), part]).slice(1);
+// Writes a name that breaks between its words if it must. A long one is smaller, and whole in its tooltip.
+window.dubitoName = (element, name) => {
+  const LONGEST = 24; // characters in usual type
+  const parts = name.split(/(?<=[-/:@_])|(?<=[a-z])(?=[A-Z])/);
+  element.append(...parts.flatMap((part) => [document.createElement("wbr"), part]).slice(1));
+  element.classList.toggle("long", name.length > LONGEST);
+  element.title = name;
+  return element;
+};
 for (const place of document.querySelectorAll(".face[data-name]")) {
   place.append(window.dubitoAvatar(place.dataset.name, place.dataset.kind));
 }

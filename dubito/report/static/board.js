@@ -7,7 +7,6 @@ window.dubitoBoard = (view) => {
   const CROWDED = 7; // with this many seats, faces shrink
   const MOST_PLAYS = 5; // on a pile; earlier ones are drawn together
   const LONGEST_BUBBLE = 30; // maximum number of characters in large type
-  const LONGEST_NAME = 24; // the same
   const first = view.front;
 
   const faces = (indexes) => (indexes ?? []).map((index) => game.faces[index]);
@@ -57,9 +56,7 @@ window.dubitoBoard = (view) => {
     const name = game.names[seat];
     const kind = game.kinds?.[seat];
     const item = make("li", "seat", avatar(seat));
-    const shown = make("b", name.length > LONGEST_NAME ? "long" : "", ...window.dubitoName(name));
-    shown.title = name;
-    const head = make("p", "who", shown);
+    const head = make("p", "who", window.dubitoName(make("b"), name));
     if (kind) head.append(" ", make("span", `kind ${kind}`, kind));
     item.append(head);
     const lost = view.isEnd() && game.winners && !game.winners.includes(seat);

@@ -26,7 +26,12 @@ export class Seats {
 
   #seat(name, seat) {
     const kind = this.game.kinds[seat];
-    const parts = [make("span", "name", ...window.dubitoName(name)), make("span", `kind ${kind} hidden`, kind), make("span", "held"), make("span", "badge")];
+    const parts = [
+      window.dubitoName(make("span", "name"), name),
+      make("span", `kind ${kind} hidden`, kind),
+      make("span", "held"),
+      make("span", "badge"),
+    ];
     const backs = make("ul", "backs");
     backs.setAttribute("aria-hidden", "true");
     return make("li", "seat", window.dubitoAvatar(name, kind), ...parts, backs, make("span", "open"));
