@@ -1,7 +1,7 @@
 """`dubito share`: write one game as a page."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeGuard
 from urllib.parse import quote, urljoin
@@ -16,9 +16,9 @@ from dubito.experiment.stored import open_recorded_run
 from dubito.files import write_whole
 from dubito.report.sender import SharedGame
 from dubito.report.share import shared_file, shared_page
-from dubito.report.share_run import shared_game
+from dubito.report.share_run import shared_game, suggest_game
 from dubito.show.person import MAX_NAME
-from dubito.store.folder import RUNS, is_export, missing_run_error, run_folders
+from dubito.store.folder import RUNS, is_export, latest_run, missing_run_error
 
 
 @click.command()
@@ -43,7 +43,8 @@ def share(what: Path | None, game: int | None, person: str, output: Path | None,
         shared, path = load_shared_game(what, person, play_url), output or Path("game.html")
     else:
         if game is None:
-            raise UsageError(_suggest_games(what))
+            suggested = what and f"choose a game of the run with --game, for example: {_suggest_game(what)}"
+            raise UsageError(suggested or _suggest_games())
         with open_run_folder(what) as folder, open_recorded_run(folder, Path.cwd()) as source:
             shared, path = shared_game(source, game, play_url), output or Path(f"game-{game}.html")
     if path.is_dir():
@@ -66,16 +67,22 @@ def _draw(shared: SharedGame) -> bytes:
     return picture_of_game(shared.page)
 
 
-def _suggest_games(run: Path | None) -> str:
+def _suggest_game(run: Path) -> str:
+    """Return the command that shares a run's best game, and what happens in it."""
+    with open_run_folder(run) as folder, open_recorded_run(folder, Path.cwd()) as source:
+        game, event = suggest_game(source)
+    return f"`{build_command('share', run, '--game', game)}`{f' ({one_line(event, 120)})' if event else ''}"
+
+
+def _suggest_games() -> str:
     """Return an error message that suggests games to share."""
-    if run is not None:
-        return f"choose a game of the run with --game, for example: {build_command('share', run, '--game', 0)}"
     saved = sorted(saved_games_folder().glob("*.json"), key=lambda file: (file.stat().st_mtime, file))
-    last = [f"`{build_command('share', file)}` (the last game played here)" for file in saved[-1:]]
-    runs = [f"`{build_command('share', folder, '--game', 0)}`" for folder in run_folders(Path(RUNS))[:1]]
-    if not last and not runs:
+    found = [f"`{build_command('share', file)}` (the last game played here)" for file in saved[-1:]]
+    with suppress(UsageError):  # no runs
+        found.append(_suggest_game(latest_run(Path(RUNS))))
+    if not found:
         return "there are no games here yet; play one with `dubito web`, or run `dubito demo`"
-    return f"choose a game: {' or '.join([*last, *runs])}"
+    return f"choose a game: {' or '.join(found)}"
 
 
 def is_saved_game(what: Path | None) -> TypeGuard[Path]:

@@ -6,13 +6,35 @@ from typing import Final
 from dubito.errors import UsageError
 from dubito.experiment.stored import Run
 from dubito.report.games import GameChoice, ShownGames
+from dubito.report.highlights import opening
+from dubito.report.own_words import model_moment
 from dubito.report.sender import SharedGame
 from dubito.report.share import SHARE_RUN, build_shared_game, size_message
 from dubito.show.odds import odds_or_reason
 from dubito.show.run import CannotShowGame, ReplayedGames
 from dubito.show.story import ModelDecisions, describe_results
 
+_SEARCHED_GAMES: Final = 60  # for a game to suggest, since each must be replayed
 _MAX_MOVES: Final = 20_000  # maximum number of moves in a shared game
+
+
+def suggest_game(source: Run) -> tuple[int, str]:
+    """Return one of a run's first games to share, and its best moment, which is empty if nothing stands out.
+
+    Games with a winner are preferred, then a model's lies and mistakes, then its own words, then the number of cards at
+    stake.
+    """
+    first = source.planned.first_game
+    best: tuple[bool, bool, bool, int] = (False, False, False, 0)
+    game, event = first, ""
+    for number, told in ReplayedGames(source).told(range(first, first + min(source.tally.games, _SEARCHED_GAMES))):
+        model, opens = model_moment(told), opening(told)[0]
+        what = model.event if model else told["story"][opens - 1] if opens else ""
+        pile = told["turns"][opens - 1].get("scene", {}).get("pile", 0) if opens else 0
+        rank = (bool(told["winners"]), bool(model), bool(model and model.quote), model.stake if model else pile)
+        if rank > best:
+            best, game, event = rank, number, what
+    return game, event
 
 
 def shared_game(source: Run, number: int, play_url: str = "") -> SharedGame:

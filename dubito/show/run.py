@@ -4,7 +4,7 @@ Finished games are replayed and compared with the stored results.
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -57,6 +57,16 @@ class ReplayedGames:
             raise CannotShowGame("its replay has a different result because a bot or Dubito has changed since then")
         won = winners(results, outcome.buckets(results), outcome.counts)
         return whole | {"winners": won, "kinds": [self.source.kinds[name] for name in names]}
+
+    def told(self, numbers: Iterable[int]) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield these games with the models' requests and replies, without the games that cannot be shown."""
+        asked = ModelDecisions(self.source.db, self.source.game)
+        for number in numbers:
+            try:
+                story = self.play(number)
+            except CannotShowGame:
+                continue
+            yield number, story | asked.describe_game(number, story, Texts())
 
     def record(self, game: int, max_moves: int) -> GameRecord | None:
         """Return the game's record, or None if it has more than `max_moves` moves.

@@ -13,8 +13,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from PIL import ImageFont
 
+from dubito.experiment.stored import open_recorded_run
 from dubito.games.dubito.game import GAME
 from dubito.report import share
+from dubito.report.own_words import model_moment
 from dubito.report.picture import fit_names
 from dubito.show.person import GUEST
 from dubito.show.run import ReplayedGames
@@ -142,7 +144,7 @@ def test_too_large_a_game_leaves_out_bodies_then_requests(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("share", "r"), "choose a game of the run with --game, for example: dubito share r --game 0"),
+        (("share", "r"), "choose a game of the run with --game, for example: `dubito share r --game "),
         (("share", "games/2026"), "games/2026 does not exist: `dubito share` without arguments suggests games\n"),
         (("share", "r", "--game", "99"), "game 99 does not exist"),
         (("share", "c.txt"), "c.txt: this is not a game record"),
@@ -168,12 +170,25 @@ def test_share_without_a_name_lists_games(bots_run: Path, shell: Shell) -> None:
     assert "there are no games here yet; play one with `dubito web`" in shell("share").err
     Path("runs").mkdir()
     Path("runs/r").symlink_to(bots_run)
-    assert shell("share").err == "dubito: choose a game: `dubito share runs/r --game 0`\n"
+    (suggested,) = re.findall(
+        r"choose a game: (`dubito share runs/r --game \d+` \(.*a bluff.*\))\n", shell("share").err
+    )
     Path("games").mkdir()
     Path("games/one.json").touch()
     last = "`dubito share games/one.json` (the last game played here)"
-    assert shell("share").err == f"dubito: choose a game: {last} or `dubito share runs/r --game 0`\n"
+    assert shell("share").err == f"dubito: choose a game: {last} or {suggested}\n"
     assert shell("report", "runs").err == "dubito: runs is a folder of runs; name one of them, such as runs/r\n"
+
+
+def test_suggested_game_was_won_and_has_the_most_cards_at_stake(models_run: Path, shell: Shell) -> None:
+    ((game, event),) = re.findall(r"--game (\d+)` \((.+)\)$", shell("share", str(models_run)).err.strip())
+    with open_recorded_run(models_run) as source:
+        games = dict(ReplayedGames(source).told(range(source.tally.games)))
+    found = {number: model_moment(told) for number, told in games.items() if told["winners"]}
+    moments = {number: moment for number, moment in found.items() if moment}
+    assert 1 < len(moments) < len(games)
+    assert moments[int(game)].stake == max(moment.stake for moment in moments.values())
+    assert moments[int(game)].event == event
 
 
 def test_runs_are_a_site_with_an_index(models_run: Path, stating_run: Path, shell: Shell, chrome: Chrome) -> None:

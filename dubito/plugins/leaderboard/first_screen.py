@@ -23,8 +23,7 @@ from dubito.report.tables import (
     difference_kind,
 )
 from dubito.report.verdicts import describe_winner
-from dubito.show.run import CannotShowGame, ReplayedGames
-from dubito.show.story import ModelDecisions, Texts
+from dubito.show.run import ReplayedGames
 from dubito.stats.relation import PRELIMINARY, find_rung
 from dubito.store.spend import dollars
 
@@ -126,16 +125,8 @@ def _lies(row: Row) -> Iterator[tuple[int, ModelMoment]]:
     run = row.submission.run
     if row.log is None or not run.game.results.lies:
         return
-    games, asked = ReplayedGames(run), ModelDecisions(run.db, run.game)
-    for game in choose_games(row.submission).games:
-        if game % run.planned.games_per_deal // run.planned.contender_seats != row.place:
-            continue
-        try:
-            story = games.play(game)
-        except CannotShowGame:
-            continue
-        texts = Texts()
-        decisions = asked.decisions(game, story, texts)
-        told = story | {"decisions": decisions, "pieces": texts.pieces, "shared": asked.shared.pieces}
+    per_deal, seats = run.planned.games_per_deal, run.planned.contender_seats
+    own = (game for game in choose_games(row.submission).games if game % per_deal // seats == row.place)
+    for game, told in ReplayedGames(run).told(own):
         if (moment := model_moment(told, only_lies=True)) is not None:
             yield game, moment
