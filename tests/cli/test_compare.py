@@ -65,6 +65,8 @@ def test_only_common_deals_are_compared(shell: Shell) -> None:
     said = shell("compare", "long", "short")
     assert said.out == shell("compare", "all").out
     assert said.err == ("note: only the first 20 deals, common to all runs, are compared: long has 50, short has 20\n")
+    assert shell("export", "short", "short.zip").code == 0
+    assert shell("compare", "long", "short.zip").err == said.err.replace("short has", "short.zip has")
 
 
 def test_equal_names_are_distinguished_by_their_run(shell: Shell) -> None:
