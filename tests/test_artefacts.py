@@ -15,7 +15,7 @@ import pytest
 from tests.cli.kit import read_lobby
 from tests.test_project import REPO, command
 
-MAX_BYTES = {"wheel": 3_000_000, "sdist": 7_000_000}
+MAX_BYTES = {"wheel": 3_000_000, "sdist": 9_000_000}  # recorded runs of models are 4.4 MB of it
 OWN_BOT = re.findall(r"^```python\n(.*?)^```$", (REPO / "docs" / "writing-a-bot.md").read_text(), re.M | re.S)[0]
 OWN_PROJECT = {
     "bots/__init__.py": "",
@@ -67,7 +67,7 @@ def test_installed_artefact_does_what_a_newcomer_tries(kind: str, tmp_path: Path
         copied = shutil.ignore_patterns("golden")
         shutil.copytree(REPO / "prompts" / "plain", project / "prompts" / "mine", ignore=copied)
         passed = command(project, str(programs / "python"), "-m", "pytest", "-q")
-        assert re.search(r"^10 passed", passed, re.MULTILINE)
+        assert re.search(r"^9 passed", passed, re.MULTILINE)
 
 
 @pytest.mark.at_length
@@ -80,4 +80,4 @@ def test_uv_runs_and_installs_the_wheel(tmp_path: Path, monkeypatch: pytest.Monk
     assert "Identical: " in demo
     assert "\nall tables: uvx dubito demo --output " in demo
     command(tmp_path, uv, "tool", "install", "--quiet", str(built))
-    assert command(tmp_path, os.path.join(tmp_path, "UV_TOOL_BIN_DIR", "dubito"), "bots").startswith("16 bots\n")
+    assert command(tmp_path, os.path.join(tmp_path, "UV_TOOL_BIN_DIR", "dubito"), "bots").startswith("17 bots\n")
