@@ -5,8 +5,10 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
+from platform import python_version
 from typing import Any, Final, NamedTuple
 
+from dubito import __version__
 from dubito.experiment.call_options import CallOptions
 from dubito.experiment.counts import GameCounts, count_games
 from dubito.experiment.experiment import Experiment, PlayerSpec
@@ -36,7 +38,9 @@ from dubito.seats.program import (
     make_confinement,
 )
 from dubito.seats.remote import AgentSeat
+from dubito.store import folder as run_folder
 from dubito.store.folder import RUNS, note_not_enforced
+from dubito.store.lock import lock_folder
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import PROGRAM_SERVER, RunDb
 from dubito.store.spend import Caps, dollars
@@ -238,6 +242,34 @@ def open_pipeline(
         # Clients are closed before their servers.
         with closing(Pipeline(log, cache, options.caps, pipeline_options)) as pipeline:
             yield pipeline
+
+
+@contextmanager
+def open_questions(
+    folder: Path,
+    identity: Mapping[str, object],
+    options: CallOptions,
+    progress: ModelProgress,
+    game: Game,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Iterator[tuple[ModelLog, Pipeline]]:
+    """Open a folder for questions that are asked without games, and its pipeline.
+
+    Raises UsageError if the folder is used for something else.
+    """
+    manifest = {"games": 0, "identity": identity, "versions": {"dubito": __version__, "python": python_version()}}
+    run_folder.count_kept_games(folder, manifest)
+    with (
+        closing(ReplyCache(options.cache, writes=not options.offline)) as cache,
+        lock_folder(folder),
+        ExitStack() as stack,
+    ):
+        run_folder.count_kept_games(folder, manifest)
+        log = ModelLog(stack.enter_context(run_folder.open_run(folder, manifest)))
+        yield (
+            log,
+            stack.enter_context(open_pipeline(log, cache, options, progress, stopped, suspend=False, game=game)),
+        )
 
 
 @dataclass(frozen=True, slots=True)

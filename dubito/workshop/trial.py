@@ -7,24 +7,20 @@ intervals, clustered by deal, and the cost per decision.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from platform import python_version
 from statistics import mean
 from threading import Event, Lock
 from typing import Final
 
-from dubito import __version__
 from dubito.experiment.call_options import CallOptions
 from dubito.experiment.model_players import price_of_model
-from dubito.experiment.models import open_pipeline
+from dubito.experiment.models import open_questions
 from dubito.experiment.progress import ModelProgress
 from dubito.game import FALLBACK_OUTCOME, Bool, Player
 from dubito.llm.adviser import refuse_adviser
-from dubito.llm.cache import ReplyCache
 from dubito.llm.decide import Decider, Journal, StatedProbability
 from dubito.llm.preflight import Preflight
 from dubito.llm.prices import Price
@@ -35,8 +31,6 @@ from dubito.model_settings import ModelSettings
 from dubito.stats.players import Statement, add_statements, cluster_sums
 from dubito.stats.rates import Rate, clustered_rate
 from dubito.stats.tally import Tally
-from dubito.store import folder as run_folder
-from dubito.store.lock import lock_folder
 from dubito.store.model_log import Decision, ModelLog
 from dubito.store.spend import Spend
 from dubito.workshop.recordings import Provenance, RecordedPosition, digest_of_folder
@@ -175,28 +169,12 @@ def run_trial(
     Resumes a stopped trial. Raises UsageError before the first call and RunStopped after it.
     """
     rendered = [[entry.prompt.render(one.position) for one in positions.values()] for entry in entries]
-    versions = {"dubito": __version__, "python": python_version()}
-    manifest = {"games": 0, "identity": trial_identity(entries, positions), "versions": versions}
-    run_folder.count_kept_games(folder, manifest)
-    with (
-        closing(ReplyCache(options.calls.cache, writes=not options.calls.offline)) as cache,
-        lock_folder(folder),
-        ExitStack() as stack,
-    ):
-        run_folder.count_kept_games(folder, manifest)
-        log = ModelLog(stack.enter_context(run_folder.open_run(folder, manifest)))
-        before, stop = log.spent(), Event()
-        pipeline = stack.enter_context(
-            open_pipeline(
-                log,
-                cache,
-                options.calls,
-                options.model_progress,
-                stop.is_set,
-                suspend=False,
-                game=entries[0].prompt.game,
-            )
-        )
+    stop, game = Event(), entries[0].prompt.game
+    opened = open_questions(
+        folder, trial_identity(entries, positions), options.calls, options.model_progress, game, stop.is_set
+    )
+    with opened as (log, pipeline):
+        before = log.spent()
         questions = []
         for number, entry in enumerate(entries):
             log.save_prompt(entry.prompt.digest, entry.prompt.sources)

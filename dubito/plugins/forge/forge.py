@@ -4,21 +4,17 @@ All calls are in the `run.db` of its folder, as in a run. A round's text is kept
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from platform import python_version
 from typing import Any, Final
 
-from dubito import __version__
 from dubito.errors import RunStopped
 from dubito.experiment.model_players import price_of_model
-from dubito.experiment.models import open_pipeline
+from dubito.experiment.models import open_questions
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.run import RunResult
 from dubito.files import read_text, write_whole
-from dubito.llm.cache import ReplyCache
 from dubito.llm.pipeline import Pipeline
 from dubito.llm.protocols import build_request
 from dubito.llm.protocols.wire import Exchange
@@ -29,9 +25,6 @@ from dubito.plugins.forge.reply import MAX_BYTES, WrittenBot, read_bot
 from dubito.plugins.forge.texts import GUIDE, ask_for_round, describe_game, tell_round
 from dubito.stats.ranking import contender_pairs, contender_ranking, ranking
 from dubito.stats.rates import Rate, independent_difference
-from dubito.store import folder as run_folder
-from dubito.store.lock import lock_folder
-from dubito.store.model_log import ModelLog
 from dubito.store.spend import Spend
 
 TRAINING_SEED: Final = 0
@@ -122,21 +115,9 @@ class Forged:
 
 def forge(order: Order, bench: Bench, folder: Path, progress: ModelProgress, say: Callable[[str], None]) -> Forged:
     """Run the rounds and choose the best. Raises RunStopped, after which the same call resumes."""
-    manifest = {
-        "games": 0,
-        "identity": order.identity(bench.game.name),
-        "versions": {"dubito": __version__, "python": python_version()},
-    }
-    run_folder.count_kept_games(folder, manifest)
-    calls = bench.calls
-    with (
-        closing(ReplyCache(calls.cache, writes=not calls.offline)) as cache,
-        lock_folder(folder),
-        ExitStack() as stack,
-    ):
-        log = ModelLog(stack.enter_context(run_folder.open_run(folder, manifest)))
-        opened = open_pipeline(log, cache, calls, progress, lambda: False, suspend=False, game=bench.game)
-        work = _Work(order, bench, folder, stack.enter_context(opened))
+    opened = open_questions(folder, order.identity(bench.game.name), bench.calls, progress, bench.game)
+    with opened as (log, pipeline):
+        work = _Work(order, bench, folder, pipeline)
         for number in range(1, order.rounds + 1):
             work.do_round(number)
             say(work.describe_last())
