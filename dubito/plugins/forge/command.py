@@ -26,7 +26,6 @@ from dubito.plugins.forge.forge import Forged, Order
 from dubito.plugins.forge.forge import forge as run_forge
 from dubito.plugins.forge.pages import contestants_table, growth_table, rounds_table, write_forge_pages
 from dubito.plugins.forge.play import Bench
-from dubito.plugins.forge.texts import DEADLINE
 from dubito.report.tables import cell_text, difference_kind
 from dubito.store.spend import dollars
 
@@ -73,7 +72,7 @@ def forge(
         )
     check_model_calls(model, settings, game, calls)
     order = Order(model, settings, rounds, training, held_out)
-    bench = Bench(find_bots(Path.cwd(), game.name), calls, workers, quiet, DEADLINE)
+    bench = Bench(find_bots(Path.cwd(), game.name), calls, workers, quiet)
     folder = output or order.folder(game.name)
     with suggest_resume(folder, flags=True):
         forged = run_forge(order, bench, folder, model_progress(quiet), note)

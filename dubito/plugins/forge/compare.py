@@ -5,10 +5,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from dubito.experiment.experiment import PROGRAM_BOT, PlayerSpec
 from dubito.experiment.run import RunResult
 from dubito.experiment.stored import Run, open_recorded_run
+from dubito.hooks import exploitabilities
 from dubito.llm.prompts import prompt_names
-from dubito.plugins.forge.forge import Forged, Order, Round, digest_files, gain, own_rate, seed_of
+from dubito.plugins.forge.forge import Forged, Order, Round, digest_files, gain, keep_result, own_rate, seed_of
 from dubito.plugins.forge.play import REFERENCE, Bench, describe_program
 from dubito.stats.rates import Rate
 
@@ -35,6 +37,7 @@ class Growth:
 
     round: Round
     gains: Mapping[str, Rate]  # by the name of the games; the training first
+    nash_conv: float | None  # in a small variant of the game, if it has one
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ class Comparison:
 
 def compare(order: Order, bench: Bench, forged: Forged, deals: int) -> Comparison:
     """Play the same deals with the model, its bots and the hand-written bots. The forge's budget applies to all."""
-    playable = _playable(forged)
+    playable = [one for one in forged.rounds if one.training is not None]
     digest = digest_files(playable, "compare", deals)
     left = replace(bench.calls, caps=bench.calls.caps.subtract(forged.spent))
     folder = forged.folder / f"compared-{digest[:8]}"
@@ -59,7 +62,7 @@ def compare(order: Order, bench: Bench, forged: Forged, deals: int) -> Compariso
     with open_recorded_run(result.folder) as run:
         rows = [_contestant(run, result, contender.name) for contender in result.contenders]
     rows.sort(key=lambda row: -(row.rate.value or 0.0))
-    return Comparison(deals, folder, rows, _measure_growth(bench, forged, deals))
+    return Comparison(deals, folder, rows, _measure_growth(bench, forged, playable, deals))
 
 
 def _list_models(order: Order, bench: Bench, forged: Forged) -> Iterator[dict[str, Any]]:
@@ -87,28 +90,28 @@ def _contestant(run: Run, result: RunResult, name: str) -> Contestant:
     return Contestant(name, rate, own, log.calls, tokens, log.picodollars, seconds)
 
 
-def _measure_growth(bench: Bench, forged: Forged, deals: int) -> list[Growth]:
+def _measure_growth(bench: Bench, forged: Forged, playable: Sequence[Round], deals: int) -> list[Growth]:
     """Play the bots of all rounds against other opponents, and at the largest table."""
-    playable = _playable(forged)
-    settings = _list_other_games(bench)
     digest = digest_files(playable, "growth", deals)
     bots = [describe_program(one.name, one.settings) for one in playable]
     played = {
         name: bench.run(forged.folder / f"growth-{digest[:8]}-{place}", bots, seed_of(digest), deals, more)
-        for place, (name, more) in enumerate(settings.items())
+        for place, (name, more) in enumerate(_list_other_games(bench).items())
     }
-    scores = forged.scores_by_round
-    return [
-        Growth(
-            one,
-            {
-                "training": scores[one.number].training_gain,
-                "on held-out deals": scores[one.number].held_out_gain,
-                **{name: gain(result, one.name) for name, result in played.items()},
-            },
-        )
-        for one in playable
-    ]
+    file, growth = forged.folder / f"nash-conv-{digest[:8]}.json", []
+    values = keep_result(file, lambda: _measure_exploitability(bench, playable))
+    for one, nash_conv in zip(playable, values, strict=True):
+        score = forged.scores_by_round[one.number]
+        gains = {"training": score.training_gain, "on held-out deals": score.held_out_gain}
+        gains |= {name: gain(result, one.name) for name, result in played.items()}
+        growth.append(Growth(one, gains, nash_conv))
+    return growth
+
+
+def _measure_exploitability(bench: Bench, playable: Sequence[Round]) -> list[float | None]:
+    """Return the nash_conv of each round's bot in a small variant of the game, or None if that is unknown."""
+    players = [PlayerSpec(one.name, PROGRAM_BOT, one.settings) for one in playable]
+    return exploitabilities(players, bench.registry, bench.calls.permits) or [None] * len(players)
 
 
 def _list_other_games(bench: Bench) -> dict[str, dict[str, Any]]:
@@ -117,7 +120,3 @@ def _list_other_games(bench: Bench) -> dict[str, dict[str, Any]]:
     others = bench.unusual or [bench.reference]
     games: dict[str, dict[str, Any]] = {f"against {', '.join(others)}": {"bots": others}}
     return games | ({f"with {most} players": {"table_sizes": [most]}} if most > least else {})
-
-
-def _playable(forged: Forged) -> Sequence[Round]:
-    return [one for one in forged.rounds if one.training is not None]

@@ -1,13 +1,16 @@
 """The object that `dubito forge --json` prints."""
 
-from typing import Literal
+from collections.abc import Iterator
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from dubito.plugins.forge.compare import Comparison
 from dubito.plugins.forge.forge import Forged, Order
 from dubito.report.documents import Document, DocumentPart, Interval
 from dubito.store.spend import PICO
+
+_Dollars = Annotated[float, BeforeValidator(lambda picodollars: picodollars / PICO)]
 
 
 class RoundResult(DocumentPart):
@@ -22,6 +25,9 @@ class RoundResult(DocumentPart):
     held_out_gain: Interval | None = Field(description="its gain over the reference in the held-out deals")
     overfitted: bool = Field(description="whether it gains significantly more in training than on held-out deals")
     gains: dict[str, Interval] = Field(description="with --compare: its gains over the reference, by games")
+    nash_conv: float | None = Field(
+        description="with --compare: what best responses win from it in a small variant of the game; null if unknown"
+    )
 
 
 class ContestantResult(DocumentPart):
@@ -32,7 +38,7 @@ class ContestantResult(DocumentPart):
     gain: Interval | None = Field(description="over the reference; null for the reference")
     calls: int | None = Field(description="null for bots")
     tokens: int | None = Field(description="null for bots")
-    usd: float | None = Field(description="null for bots, and if the price is unknown")
+    usd: _Dollars | None = Field(description="null for bots, and if the price is unknown")
     seconds: float | None = Field(description="waiting for replies, a decision")
 
 
@@ -47,7 +53,7 @@ class ForgeObject(Document):
     measure: str
     calls: int
     tokens: int
-    usd: float
+    usd: _Dollars
     rounds: list[RoundResult]
     chosen: int | None = Field(description="the round that is best on the held-out deals; null if none can play")
     lead: Interval | None = Field(description="of the chosen round over the second")
@@ -58,47 +64,35 @@ class ForgeObject(Document):
 def build_document(
     order: Order, forged: Forged, comparison: Comparison | None, game: str, reference: str, measure: str
 ) -> ForgeObject:
-    scores = forged.scores_by_round
-    growth = {} if comparison is None else {one.round.number: one for one in comparison.growth}
-    rounds = []
-    for one in forged.rounds:
-        score, grown = scores.get(one.number), growth.get(one.number)
-        rates = {key: getattr(score, key, None) for key in ("training", "held_out", "training_gain", "held_out_gain")}
-        rounds.append(
-            RoundResult.model_validate({
-                "round": one.number,
-                "file": str(forged.folder / one.name / "bot.py") if one.written.source else "",
-                "problems": one.problems,
-                **rates,
-                "overfitted": bool(score and score.is_overfitted),
-                "gains": grown.gains if grown else {},
-            })
-        )  # fmt: skip
-    spent = forged.spent
-    rows = [] if comparison is None else comparison.rows
-    return ForgeObject(
-        folder=str(forged.folder),
-        game=game,
-        model=order.model,
-        reference=reference,
-        measure=measure,
-        calls=spent.calls,
-        tokens=spent.tokens,
-        usd=spent.usd / PICO,
-        rounds=rounds,
-        chosen=forged.chosen.number if forged.chosen else None,
-        lead=None if forged.lead is None else Interval.model_validate(forged.lead),
-        compared=[
-            ContestantResult(
-                name=row.name,
-                rate=Interval.model_validate(row.rate),
-                gain=None if row.gain is None else Interval.model_validate(row.gain),
-                calls=row.calls,
-                tokens=row.tokens,
-                usd=None if row.usd is None else row.usd / PICO,
-                seconds=row.seconds,
-            )
-            for row in rows
-        ],
-        run=None if comparison is None else str(comparison.run),
+    return ForgeObject.model_validate(
+        {
+            "folder": str(forged.folder),
+            "game": game,
+            "model": order.model,
+            "reference": reference,
+            "measure": measure,
+            "calls": forged.spent.calls,
+            "tokens": forged.spent.tokens,
+            "usd": forged.spent.usd,
+            "rounds": [*_list_rounds(forged, comparison)],
+            "chosen": forged.chosen.number if forged.chosen else None,
+            "lead": forged.lead,
+            "compared": comparison.rows if comparison else [],
+            "run": str(comparison.run) if comparison else None,
+        }
     )
+
+
+def _list_rounds(forged: Forged, comparison: Comparison | None) -> Iterator[dict[str, object]]:
+    growth = {one.round.number: one for one in comparison.growth} if comparison else {}
+    for one in forged.rounds:
+        score, grown = forged.scores_by_round.get(one.number), growth.get(one.number)
+        yield {
+            "round": one.number,
+            "file": str(forged.folder / one.name / "bot.py") if one.written.source else "",
+            "problems": one.problems,
+            **{key: getattr(score, key, None) for key in ("training", "held_out", "training_gain", "held_out_gain")},
+            "overfitted": bool(score and score.is_overfitted),
+            "gains": grown.gains if grown else {},
+            "nash_conv": grown.nash_conv if grown else None,
+        }

@@ -3,6 +3,7 @@
 All calls are in the `run.db` of its folder, as in a run. A round's text is kept, so that a resumed forge asks the same.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -18,7 +19,7 @@ from dubito.files import read_text, write_whole
 from dubito.llm.pipeline import Pipeline
 from dubito.llm.protocols import build_request
 from dubito.llm.protocols.wire import Exchange
-from dubito.llm.request import Attempt, AttemptFailed, Place, Usage, canonical_json, compute_draw
+from dubito.llm.request import Attempt, AttemptFailed, Place, canonical_json, compute_draw
 from dubito.model_settings import ModelSettings
 from dubito.plugins.forge.play import REFERENCE, Bench, find_mistakes
 from dubito.plugins.forge.reply import MAX_BYTES, WrittenBot, read_bot
@@ -65,7 +66,6 @@ class Round:
     number: int
     written: WrittenBot
     problems: list[str]
-    usage: Usage | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     training: RunResult | None = None
 
@@ -135,22 +135,22 @@ class _Work:
     _turns: list[tuple[str, str]] = field(default_factory=list)  # each reply, and what the model was told
 
     def do_round(self, number: int) -> None:
-        text, usage, failure = self._ask(number)
+        text, failure = self._ask(number)
         known = {bot.name: read_text(bot.file) for bot in self.bench.registry.hand_written()}
         written = (
             WrittenBot("", [failure], failure)
             if failure
             else read_bot(text, known, [one.written.source for one in self.rounds])
         )
-        one = Round(number, written, [*written.remarks], usage)
+        one = Round(number, written, [*written.remarks])
         self.rounds.append(one)
         if written.source:
             self._play(one)
         kept = text if len(text) <= MAX_BYTES else f"{text[:1000]}\n..."
         self._turns.append((kept or "(no reply)", ask_for_round(number + 1, self._tell(one))))
 
-    def _ask(self, number: int) -> tuple[str, Usage | None, str]:
-        """Return the reply of a round, its tokens, and the sentence about a reply that cannot be used."""
+    def _ask(self, number: int) -> tuple[str, str]:
+        """Return the reply of a round, and the sentence about a reply that cannot be used."""
         order, settings = self.order, self.order.settings
         user = f"{describe_game(self.bench.game, self.bench.opponents)}\n\n{ask_for_round(1)}"
         request = build_request(settings, Exchange(GUIDE, user, None, tuple(self._turns)), "dubito-forge")
@@ -161,14 +161,15 @@ class _Work:
         except AttemptFailed as error:
             if error.cause == "unreachable":
                 raise RunStopped(f"round {number} of {order.model} got no reply: {error.detail}") from None
-            return error.text or "", None, f"your reply could not be used: {error.detail}"
-        return reply.text or "", reply.usage, _CUT if reply.finish == "length" else ""
+            return error.text or "", f"your reply could not be used: {error.detail}"
+        return reply.text or "", _CUT if reply.finish == "length" else ""
 
     def _play(self, one: Round) -> None:
         """Check a written bot, and play the training deals with it."""
         author = f"{self.order.model} in {one.number} round{'s' * (one.number > 1)}"
         one.settings = self.bench.write_bot(self.folder / one.name, one.written.source, author)
-        problems, can_play = self.bench.check(one.name, one.settings)
+        checked = self.folder / f"checked-{one.number}.json"
+        problems, can_play = keep_result(checked, lambda: self.bench.check(one.name, one.settings))
         one.problems += problems
         if can_play:
             one.training = self.bench.play(
@@ -207,6 +208,13 @@ class _Work:
         scores = rank_scores(scores)
         lead = _difference(held_out, scores[0].round.name, scores[1].round.name) if len(scores) > 1 else None
         return Forged(self.folder, self.rounds, scores, spent, lead)
+
+
+def keep_result(file: Path, compute: Callable[[], Any]) -> Any:
+    """Return the result in a file, or compute and keep it. On a busy machine, a bot could fail the second time."""
+    if not file.exists():
+        write_whole(file, json.dumps(compute()))
+    return json.loads(read_text(file))
 
 
 def rank_scores(scores: Sequence[Score]) -> list[Score]:

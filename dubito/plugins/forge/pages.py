@@ -1,6 +1,6 @@
 """The tables and pages of a forge: its rounds, and each bot's source, changes, results and what the model was told."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from difflib import unified_diff
 from pathlib import Path
 from typing import Final
@@ -29,29 +29,25 @@ from dubito.report.tables import (
 from dubito.stats.ranking import by_table_size
 
 _INDEX: Final = "index.html"
+_NASH_CONV: Final = "nash_conv is what best responses win from the bot, summed over both seats; 0 means unbeatable."
 
 
 def rounds_table(forged: Forged, bench: Bench, order: Order) -> ResultTable:
     measure = bench.game.results.measures[0]
     column, difference = column_kind(measure), difference_kind(measure)
-    scores = forged.scores_by_round
-    own = [scores.get(one.number) for one in forged.rounds]
     title = f"Bots for {bench.game.name} by {order.model}: {order.training} training deals, "
     title += f"{order.held_out} held-out deals, 95 % confidence intervals"
+    numbers, links = zip(*((f"{one.number}", f"{one.name}.html") for one in forged.rounds), strict=True)
+    scores = [forged.scores_by_round.get(one.number) for one in forged.rounds]
+    rates = {key: [getattr(score, key, None) for score in scores] for key in ("training", "held_out", "held_out_gain")}
     columns = [
-        Column("round", "round", "text", [f"{one.number}" for one in forged.rounds], _links(forged.rounds)),
-        Column(
-            "training", f"{measure.column_title} in training", column, [one.training if one else None for one in own]
-        ),
-        Column("held_out", "on held-out deals", column, [one.held_out if one else None for one in own]),
-        Column("gain", f"gain over {bench.reference}", difference, [one.held_out_gain if one else None for one in own]),
+        Column("round", "round", "text", numbers, links),
+        Column("training", f"{measure.column_title} in training", column, rates["training"]),
+        Column("held_out", "on held-out deals", column, rates["held_out"]),
+        Column("gain", f"gain over {bench.reference}", difference, rates["held_out_gain"]),
         Column("note", "note", "text", [_describe_problems(one) for one in forged.rounds]),
     ]
     return ResultTable("rounds", title, columns)
-
-
-def _links(rounds: Sequence[Round]) -> list[str]:
-    return [f"{one.name}.html" for one in rounds]
 
 
 def _describe_problems(one: Round) -> str:
@@ -82,7 +78,12 @@ def growth_table(comparison: Comparison, bench: Bench) -> ResultTable:
     gains = [
         Column(f"gain_{place}", name, kind, [one.gains[name] for one in growth]) for place, name in enumerate(games)
     ]
-    return ResultTable("growth", f"Gain over {bench.reference} of each round, by games", [rounds, *gains])
+    values = [one.nash_conv for one in growth]
+    title = f"Gain over {bench.reference} of each round, by games"
+    if {*values} <= {None}:
+        return ResultTable("growth", title, [rounds, *gains])
+    exploited = Column("nash_conv", "nash_conv in a small duel", "decimal", values)
+    return ResultTable("growth", title, [rounds, *gains, exploited], [_NASH_CONV])
 
 
 def write_forge_pages(forged: Forged, comparison: Comparison | None, bench: Bench, order: Order) -> Path:

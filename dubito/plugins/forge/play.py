@@ -24,6 +24,7 @@ from dubito.workshop.bot_check import run_bot_check
 from dubito.workshop.recordings import position_recorder
 
 REFERENCE: Final = "reference"  # the reference's name in the games
+DEADLINE: Final = 2.0  # seconds per decision of a written bot
 DRIVER: Final = Path(__file__).with_name("driver.py")
 _FEWEST_KEPT: Final = 2  # hand-written bots in a field
 
@@ -47,7 +48,6 @@ class Bench:
     calls: CallOptions
     workers: int | None
     quiet: bool
-    deadline: float
 
     @property
     def game(self) -> Game:
@@ -68,13 +68,11 @@ class Bench:
     def write_bot(self, folder: Path, source: str, author: str) -> dict[str, Any]:
         """Write a bot's file into a folder, with what makes the folder a bot. Return its settings in a config."""
         folder.mkdir(parents=True, exist_ok=True)
-        settings = to_yaml(
-            {"process": ["python3", "driver.py", "bot.py"], "deadline": self.deadline, "written_by": author}
-        )
+        settings = to_yaml({"process": ["python3", "driver.py", "bot.py"], "deadline": DEADLINE, "written_by": author})
         for name, text in (("bot.py", source), ("driver.py", DRIVER.read_text("utf-8")), ("bot.yaml", settings)):
             folder.joinpath(name).write_text(text, encoding="utf-8", newline="\n")
-        return {"process": ["python3", *(str(folder / name) for name in ("driver.py", "bot.py"))],
-                "deadline": self.deadline}  # fmt: skip
+        files = [str(folder / name) for name in ("driver.py", "bot.py")]
+        return {"process": ["python3", *files], "deadline": DEADLINE}
 
     def check(self, name: str, settings: Mapping[str, Any]) -> tuple[list[str], bool]:
         """Return what `bots check` says about a bot, and whether it can play: one that answers too late cannot."""
@@ -87,10 +85,8 @@ class Bench:
     def unusual(self) -> list[str]:
         """The hand-written bots that play only when they are named, such as the strongest."""
         manual = [bot for bot in self.registry.playable() if bot.kind == "manual" and not bot.usual]
-        fits = [
-            bot for bot in manual if not bot.cls.is_program and not bot.cls.rules_incompatibility(self.game.rules())
-        ]
-        return [bot.name for bot in fits]
+        rules = self.game.rules()
+        return [bot.name for bot in manual if not (bot.cls.is_program or bot.cls.rules_incompatibility(rules))]
 
     def play(self, folder: Path, bots: Mapping[str, Mapping[str, Any]], seed: int, deals: int) -> RunResult:
         """Play the same deals with each of these bots and the reference."""

@@ -2,47 +2,21 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from dubito.errors import one_line
+from dubito.files import read_text
 from dubito.game import Game
-from dubito.plugins.forge.play import Mistake
+from dubito.plugins.forge.play import DEADLINE, Mistake
 from dubito.plugins.forge.reply import MAX_BYTES
 from dubito.report.tables import cell_text, column_kind
 from dubito.stats.ranking import RankingRow
 
-DEADLINE: Final = 2.0  # seconds per decision
 _MAX_FACT: Final = 400  # characters of a fact in an example
 _MAX_FACT_OF_MISTAKE: Final = 160
 
-GUIDE: Final = f"""\
-You write a bot that plays a game of hidden information against other bots. You write one Python file, and improve it \
-over several rounds. After each round you are told what is wrong with it and how its games went.
-
-Reply with the whole file in one block that starts with ```python. Anything outside of this block is ignored.
-
-- The file has a class named Bot, with the methods below. It may have more functions and classes.
-- It may import Python's standard library, but it sees no files, no network and no other player's cards.
-- Use the module `random` for random numbers. It is seeded before each game, so a repeated game must be the same.
-- A decision may take {DEADLINE:g} seconds. If the bot fails or answers something illegal, a weak bot plays instead.
-- The file is loaded again for each game: nothing is kept between games. What it prints is not read.
-- The file may have at most {MAX_BYTES:,} bytes.
-
-class Bot:
-    def __init__(self, hello: dict) -> None:
-        # The game begins. `hello` has seat, seats, rules, seed and facts.
-        ...
-
-    def observe(self, event: str, data: dict) -> None:
-        # Something happened that your seat can see.
-        ...
-
-    def decide(self, node: str, facts: dict, legal: list | None) -> object:
-        # Answer the question `node`. `facts` is what you know, and `legal` lists the legal answers unless there are too
-        # many. True and False are the answers to a yes-or-no question. You may set self.reason to a short sentence
-        # that explains the answer to a player whom the bot advises.
-        ...
-"""
+GUIDE: Final = read_text(Path(__file__).with_name("guide.txt")).format(deadline=DEADLINE, max_bytes=MAX_BYTES)
 
 
 def describe_game(game: Game, opponents: Sequence[str]) -> str:

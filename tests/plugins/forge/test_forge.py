@@ -76,6 +76,29 @@ def test_a_forge_is_replayed_offline_from_the_cache(shell: Shell) -> None:
     assert calls.sub("", again.replace("pages: again/", "pages: out/")) == calls.sub("", said)
 
 
+def read_pages(folder: Path) -> dict[str, str]:
+    files = [path for path in (folder / "report").rglob("*") if path.is_file()]
+    return {str(path.relative_to(folder / "report")): path.read_bytes().decode() for path in files}
+
+
+@pytest.mark.at_length
+def test_a_forge_in_another_folder_differs_only_in_what_was_bought(shell: Shell) -> None:
+    """The cache answers everything, so the games and the pages are the same, and nothing is counted."""
+    words = ("forge", "house:house-follower", *SMALL, "--rounds", "2", "--compare", "2", "--output", "out", "--json")
+    first = json.loads(shell(*words).out)
+    (shell.folder / "out").rename(shell.folder / "first")
+    again = json.loads(shell(*words, "--offline").out)
+    assert first["calls"] == 2
+    bought = ("calls", "tokens", "usd", "seconds")
+    for one in (first, again, *first["compared"], *again["compared"]):
+        for key in bought:
+            one.pop(key, None)
+    assert again == first
+    pages, others = (read_pages(shell.folder / name) for name in ("first", "out"))
+    differing = {name for name in pages if pages[name] != others[name]}
+    assert differing == {"index.html", "data/contestants.csv", "data/contestants.json"}
+
+
 def test_a_leaderboard_names_the_model_that_wrote_a_bot(shell: Shell) -> None:
     bot = shell.folder / "bots" / "manual" / "Forged"
     bot.mkdir(parents=True)
@@ -94,9 +117,11 @@ def test_a_leaderboard_names_the_model_that_wrote_a_bot(shell: Shell) -> None:
 
 
 def test_a_model_is_compared_as_player_programmer_and_advised_player(shell: Shell) -> None:
-    words = ("--rounds", "2", "--compare", "2", "--output", "out", "--json")
-    first, again = (shell("forge", "house:house-follower", *SMALL, *words) for _ in range(2))
+    words = ("forge", "house:house-follower", *SMALL, "--rounds", "2", "--compare", "2", "--output", "out", "--json")
+    first = shell(*words)
     assert first.code == 0, first.err
+    pages = read_pages(shell.folder / "out")
+    again = shell(*words, "--offline")
     result = json.loads(first.out)
     names = {row["name"] for row in result["compared"]}
     model = "house:house-follower"
@@ -121,7 +146,9 @@ def test_a_model_is_compared_as_player_programmer_and_advised_player(shell: Shel
     assert by_name[f"{model}, advised by its {chosen}"] == by_name[chosen], "this model does what its adviser says"
     gains = [set(one["gains"]) for one in result["rounds"]]
     assert gains[0] == gains[1] > {"training", "on held-out deals", "with 8 players"}
-    assert json.loads(again.out) == result, "nothing was bought or played again"
+    assert {one["nash_conv"] for one in result["rounds"]} == {0, 2}  # the second never doubts, so it loses as any seat
+    assert (again.out, read_pages(shell.folder / "out")) == (first.out, pages), "nothing was bought or played again"
+    assert "nash_conv in a small duel" in pages["index.html"]
     assert "As player, programmer and advised player" in (shell.folder / "out" / "report" / "index.html").read_text()
 
 
@@ -216,7 +243,7 @@ def test_bad_input_is_refused_before_a_call(shell: Shell, words: tuple[str, ...]
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.chdir(tmp_path)
     calls = replace(limited_call_options({}), permits=Permits(trust=True))
-    return Bench(find_bots(tmp_path, "dubito"), calls, 1, True, 2.0)
+    return Bench(find_bots(tmp_path, "dubito"), calls, 1, True)
 
 
 def run_forge(bench: Bench, folder: Path, model: str = "house-writer", rounds: int = 2, deals: int = 2) -> Forged:
