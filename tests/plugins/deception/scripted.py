@@ -1,7 +1,8 @@
 """Players with known values, which read the state of the game.
 
 On each play that could be honest, a liar lies with a probability that it draws first, 0.3 on average. A doubter knows
-the truth and doubts lies and honest plays with fixed probabilities. A believer knows the liar's probability.
+the truth and doubts lies and honest plays with fixed probabilities. A believer knows the liar's probability, as does
+the reference.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,16 +37,16 @@ class Script:
 class _Table:
     script: Script
     draw: Random
-    last_rate: float | None = None  # the probability with which the last play was a lie; None if it was forced
-    stated: dict[tuple[int, int], float] = field(default_factory=dict)  # by seat and move
+    last_rate: float | None = None  # the probability with which the last play was a lie; None if it had no choice
+    rates: dict[tuple[int, int], float] = field(default_factory=dict)  # of the plays met, by seat and move
 
     def play(self, state: State) -> Iterator[tuple[State, TurnOutput]]:
         moves = [0] * SEATS
         while not state.over:
             seat = state.seat
             moves[seat] += 1
-            if state.can_doubt and self.last_rate is not None and self.script.belief:
-                self.stated[seat, moves[seat]] = self.script.belief(self.last_rate)
+            if state.can_doubt and self.last_rate is not None:
+                self.rates[seat, moves[seat]] = self.last_rate
             output = self._output(state)
             yield state, output
             state.apply(output)
@@ -65,25 +66,25 @@ class _Table:
             declared = self.draw.choice([one for one in range(1, RULES.ranks + 1) if one != card]) if lies else card
             self.last_rate = rate
             return TurnOutput(False, declared, [card])
-        self.last_rate = rate if held[number] else None
+        self.last_rate = rate if held[number] and others else None
         card = self.draw.choice(others) if others and (lies or not held[number]) else number
         return TurnOutput(False, None, [card])
 
 
 def play_game(script: Script, game: int, draw: Random) -> tuple[TrackedGame, Mapping[tuple[int, int, int], float]]:
-    """Play a game in which the player 0 has all seats."""
+    """Play a game in which the player 0 has all seats. Return it with the probabilities of the lies."""
     table = _Table(script, draw)
     moves = [*track_moves(GAME, table.play(GAME.deal_game(RULES, SEATS, draw)))]
-    stated = {(game, seat, move): belief for (seat, move), belief in table.stated.items()}
-    return track_game(game, [0] * SEATS, moves), stated
+    return track_game(game, [0] * SEATS, moves), {(game, *move): rate for move, rate in table.rates.items()}
 
 
 def play_run(script: Script, seed: int, games: int = 40) -> PlayerSheet:
     """Return the sheet of a player that has all seats, one game per deal."""
     draw, counter, tally = Random(seed), SheetCounter(["scripted"]), Tally()
     for game in range(games):
-        tracked, stated = play_game(script, game, draw)
-        counter.add_deal(game, [tracked], stated)
+        tracked, rates = play_game(script, game, draw)
+        stated = {move: script.belief(rate) for move, rate in rates.items()} if script.belief else {}
+        counter.add_deal(game, [tracked], stated, rates)
         truths = {(one.game, one.seat, one.move): one.is_lie for one in tracked.responses}
         add_statements(tally, ((0, Statement(key[1], p, False, truths[key])) for key, p in stated.items()))
     (sheet,) = counter.sheet(calibrations(tally, ["scripted"])).players

@@ -1,10 +1,11 @@
 """The sheet recovers the known values of scripted players, and its intervals contain them."""
 
+from math import log
 from statistics import NormalDist
 
 import pytest
 
-from dubito.plugins.deception.sheet import PlayerSheet
+from dubito.plugins.deception.sheet import GAPS, PlayerSheet
 from dubito.stats.rates import Rate
 from tests.plugins.deception.scripted import Script, play_run
 
@@ -16,6 +17,20 @@ CALIBRATED = Script(belief=lambda rate: rate)
 OVERCONFIDENT = Script(belief=lambda rate: 0.0 if rate < 0.5 else 0.9)
 # Of the plays rated 0.1 and 0.7, 2/3 * 0.1 and 1/3 * 0.7 are lies, and 2/3 * 0.9 and 1/3 * 0.3 are honest.
 AREA = 7 / 9 * 6 / 7 + (7 / 9 * 1 / 7 + 2 / 9 * 6 / 7) / 2
+# It rates plays at 0.2 and 0.9 that are lies with 0.1 and 0.7, and doubts them with 0.1 * 0.5 + 0.9 * 0.3 = 0.32 and
+# 0.7 * 0.5 + 0.3 * 0.3 = 0.44, whatever it believes.
+RECKLESS = Script(belief=lambda rate: 0.2 if rate < 0.5 else 0.9, dodges=False)
+# Each play is an opening of one card, so an answer gains or loses one card.
+DOUBTS_ALL = Script(belief=lambda rate: 0.8 if rate < 0.5 else 0.2, hits=1, alarms=1)
+
+
+def mean(unlikely: float, likely: float) -> float:
+    """Return the mean over plays, of which two thirds are lies with 0.1, and the others with 0.7."""
+    return 2 / 3 * unlikely + 1 / 3 * likely
+
+
+def loss(rate: float, belief: float) -> float:
+    return -rate * log(belief) - (1 - rate) * log(1 - belief)
 
 
 def beliefs(sheet: PlayerSheet) -> dict[str, Rate]:
@@ -31,11 +46,30 @@ def lies(sheet: PlayerSheet) -> dict[str, Rate]:
     return {"lies": sheet.whole.rate("willing")}
 
 
+def gaps(sheet: PlayerSheet) -> dict[str, Rate]:
+    return {key: sheet.gap.rate(key) for key in GAPS}
+
+
+OWN_LOSS, LEAST_LOSS = mean(loss(0.1, 0.2), loss(0.7, 0.9)), mean(loss(0.1, 0.1), loss(0.7, 0.7))
 PLAYERS = {
     "liar": (Script(), lies, {"lies": 0.3}),
     "doubter": (DOUBTER, doubts, {"d'": D_PRIME, "criterion": CRITERION}),
     "calibrated": (CALIBRATED, beliefs, {"area": AREA, "brier": 2 / 3 * 0.09 + 1 / 3 * 0.21, "ece": 0.0}),
     "overconfident": (OVERCONFIDENT, beliefs, {"area": AREA, "brier": 2 / 3 * 0.1 + 1 / 3 * 0.25, "ece": 0.4 / 3}),
+    "reckless": (
+        RECKLESS,
+        gaps,
+        {
+            "loss": OWN_LOSS,
+            "reference_loss": LEAST_LOSS,
+            "divergence": OWN_LOSS - LEAST_LOSS,
+            "calls_against": 0.32,
+            "passes_against": 0.56,
+            "against_reference": mean(0.32, 0.56),
+        },
+    ),
+    # It calls plays that are lies with 0.1, against the reference, and those with 0.7, against its own belief.
+    "doubts all": (DOUBTS_ALL, gaps, {"reference_cards": 0.1 - 0.9, "own_cards": 0.7 - 0.3}),
 }
 
 
