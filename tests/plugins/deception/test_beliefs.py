@@ -12,6 +12,7 @@ from dubito.llm.prompts import Prompt, load_prompt
 from dubito.llm.questions import read_chance_to_win
 from dubito.plugins.deception.read import read_sheet
 from tests.cli.kit import REPO, Shell
+from tests.llm.kit import Server, player_at, respond, run_games, small
 
 RUN = """
 contenders:
@@ -88,3 +89,33 @@ def test_asking_is_an_arm_and_the_sheet_has_one_belief_per_turn(tmp_path: Path, 
 )
 def test_impossible_and_missing_beliefs_are_left_out(reply: str, stated: float | None) -> None:
     assert read_chance_to_win(reply) == stated
+
+
+@pytest.mark.parametrize(
+    ("beliefs", "counts"),
+    [
+        ({"p_bluff": 1.7, "p_win": -1}, {"statements": 0, "nulls": 0, "impossible": "all"}),
+        pytest.param(
+            {"p_bluff": None, "p_win": None},
+            {"statements": 0, "nulls": "all", "impossible": 0},
+            marks=pytest.mark.at_length,
+        ),
+    ],
+)
+def test_a_model_whose_beliefs_cannot_be_used_has_counts_but_no_figures(
+    tmp_path: Path, shell: Shell, beliefs: dict[str, object], counts: dict[str, object]
+) -> None:
+    """Its answers are played, and the sheet shows why there is no figure."""
+    with Server(lambda heard: respond(heard.protocol, json.dumps({**beliefs, "answer": False}))) as server:
+        run_games(small(player_at(server, prompt="beliefs"), games=2, turns=24), tmp_path / "r")
+    said = shell("deception", "r", "--json", "--quiet", "--output", "sheet")
+    assert said.code == 0, said.err
+    (player,) = [one for one in json.loads(said.out)["players"] if one["name"] == "asker"]
+    asked = sum(player["parts"][0]["counts"][key] for key in ("met", "honest"))
+    assert asked > 2
+    for key, count in counts.items():
+        assert player["beliefs"][key] == (asked if count == "all" else count)
+    figures = [*(player["beliefs"][key] for key in ("auroc", "brier", "ece")), player["gap"]["loss"]]
+    assert [one["value"] for one in figures] == [None] * 4
+    assert player["wins"] is None
+    assert "stated probabilities match the truth" in (tmp_path / "sheet" / "index.html").read_text()

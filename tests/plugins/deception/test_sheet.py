@@ -119,11 +119,14 @@ def test_sheet_counts_unusable_beliefs(run: Path, shell: Shell) -> None:
     )
 
 
-def test_game_without_lies_has_no_sheet(tmp_path: Path, shell: Shell) -> None:
-    assert shell("run", "--game", "defuse", "--games", "3", "--output", "r", "--quiet", "--report").code == 0
+@pytest.mark.parametrize("game", ["defuse", "openspiel:kuhn_poker"])
+def test_game_without_lies_has_no_sheet(game: str, tmp_path: Path, shell: Shell) -> None:
+    if ":" in game:
+        pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip install 'dubito[openspiel]'")
+    assert shell("run", "--game", game, "--games", "3", "--output", "r", "--quiet", "--report").code == 0
     said = shell("deception", "r", "--quiet")
     assert said.code == 2
-    assert said.err == "dubito: defuse has no lies that can be called, so there is nothing to show\n"
+    assert said.err == f"dubito: {game} has no lies that can be called, so there is nothing to show\n"
     assert not (tmp_path / "r" / "report" / "deception.html").exists()
 
 
