@@ -56,22 +56,27 @@ def paragraph_names(roots: Sequence[Path]) -> list[str]:
     return sorted({file.parent.name for file in files if (file.parent / DESCRIPTION).is_file()})
 
 
-def load_condition(name: str, roots: Sequence[Path]) -> Condition:
-    """Load a condition from the prompts in these folders. Raises UsageError if it is unknown."""
+def load_condition(name: str, roots: Sequence[Path], folder: Path | None = None) -> Condition:
+    """Load a condition from the prompts in the folders `roots`. Raises UsageError if it is unknown.
+
+    A prompt with other words for the game has its own paragraph in its `folder`, such as `must-not-lie.jinja`.
+    """
     template, rest = "", f"+{name}" if name else ""
     while rest:
         if pays := _PAYS.match(rest):
             text, rest = _INCENTIVE.format(*pays.groups()), rest[pays.end() :]
         else:
             part, plus, others = rest[1:].partition("+")
-            text, rest = _read_paragraph(part, roots), f"{plus}{others}"
+            text, rest = _read_paragraph(part, roots, folder), f"{plus}{others}"
         template += text if text.endswith("\n") else f"{text}\n"
     return Condition(name, template)
 
 
-def _read_paragraph(name: str, roots: Sequence[Path]) -> str:
+def _read_paragraph(name: str, roots: Sequence[Path], folder: Path | None) -> str:
     known = paragraph_names(roots)
     if name in known:
+        if folder is not None and (own := folder / f"{name}.jinja").is_file():
+            return read_text(own)
         return read_text(next(file for root in roots if (file := root / name / PARAGRAPH).is_file()))
     what = f"{one_line(name)!r} is not a condition"
     if name.startswith(("win=", "lose=")):

@@ -376,24 +376,28 @@ def load_prompt(name: str, working_directory: Path, game: Game | None = None) ->
     """
     game = game or find_game(DUBITO, working_directory)
     name, added = split_condition(name)
-    condition = load_condition(added, prompt_roots(working_directory, game)) if added else NO_CONDITION
+    roots = prompt_roots(working_directory, game)
     if "/" in name or "\\" in name or name.startswith("."):
         folder = working_directory / name
         if not folder.is_dir():
             raise UsageError(f"no such folder: {one_line(str(folder))}: use the path to a prompt's folder")
-        return _load_folder(folder.resolve(), game, condition)
-    folders = [root / name for root in prompt_roots(working_directory, game) if name and _is_prompt(root / name)]
+        return _load_folder(folder.resolve(), game, added, roots)
+    folders = [root / name for root in roots if name and _is_prompt(root / name)]
     if not folders:
         raise UsageError(describe_unknown_prompt(name, working_directory, game))
-    prompts = [_load_folder(folder, game, condition) for folder in folders]
+    prompts = [_load_folder(folder, game, added, roots) for folder in folders]
     if len({prompt.digest for prompt in prompts}) > 1:
         both = " and ".join(one_line(str(folder)) for folder in folders)
         raise UsageError(f"prompt {name} is in {both}, with different contents: rename one, or use its path")
     return prompts[0]
 
 
-def _load_folder(folder: Path, game: Game, condition: Condition) -> Prompt:
-    """Load the prompt in a folder, or return the cached one if its files are unchanged, since testing is slow."""
+def _load_folder(folder: Path, game: Game, added: str, roots: Sequence[Path]) -> Prompt:
+    """Load the prompt in a folder under the condition `added`.
+
+    Return the cached one if its files are unchanged, since testing is slow.
+    """
+    condition = load_condition(added, roots, folder) if added else NO_CONDITION
     prompt = _LOADED.get(key := (folder, condition))
     if prompt is None or prompt.game is not game or not prompt.is_current:
         _LOADED[key] = prompt = Prompt(folder, game=game, condition=condition)

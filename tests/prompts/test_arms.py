@@ -11,9 +11,9 @@ from dubito.game.log import Position
 from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.facts import DubitoFacts, example_position, sample_table
 from dubito.games.dubito.game import GAME
-from dubito.llm.prompts import Prompt, title_and_paragraph
+from dubito.llm.prompts import Prompt, load_prompt, title_and_paragraph
 from dubito.workshop.recordings import Origin, record_positions
-from tests.prompts.kit import ARMS, PLAIN, Prompts
+from tests.prompts.kit import ARMS, PLAIN, REPO, Prompts
 
 PROMPTS = Prompts(*ARMS)
 HONESTY = {
@@ -33,6 +33,18 @@ def positions() -> Iterator[Position]:
             sample_table(rules, 4, 4), Origin(None, 0, 4, 4), GAME, GAME.rules(**rules.stored_form())
         )
         yield from (one.position for one in played[::9])
+
+
+@pytest.mark.parametrize("condition", HONESTY)
+def test_condition_of_the_disguised_game_is_disguised(condition: str) -> None:
+    added = []
+    for name in ("plain", "disguised"):
+        silent, told = (load_prompt(each, REPO).render(example_position("C")) for each in (name, f"{name}+{condition}"))
+        added.append(told.system.removeprefix(silent.system))
+        assert (told.system, told.user) == (f"{silent.system}{added[-1]}", silent.user)
+    plain, disguised = (re.findall(r"\b(bluff|card|honest play|number)\b", text.casefold()) for text in added)
+    assert (bool(plain), disguised) == (True, [])
+    assert HONESTY[condition] in added[1]
 
 
 @pytest.mark.parametrize(("name", "paragraph"), HONESTY.items())
