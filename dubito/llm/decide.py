@@ -377,14 +377,11 @@ class Conversation:
     def _prepare_reask(self, unread: Mapping[str, AttemptFailed]) -> None:
         """Set the text of the next attempt, which repeats the questions that can still be re-asked."""
         may_reask = len(self.digests) <= self._settings.reasks
-        translate = self.rendered.translate
-        self._failed |= {
-            key: error for key, error in unread.items() if not (may_reask and self.form.reask_text(error, translate))
-        }
+        self._failed |= {key: one for key, one in unread.items() if not (may_reask and self.form.reask_text(one, str))}
         failure = next((error for key, error in unread.items() if key not in self._failed), None)
         if failure is None:
             return
-        text = self._open_form.reask_text(failure, translate)
+        text = self._open_form.reask_text(failure, self.rendered.translate)
         if failure.cause == "refused":
             # A model that declined once keeps declining, so its reply is left out.
             self._user, self._reasks = f"{self.rendered.user}\n\n{text}", []
