@@ -33,7 +33,7 @@ class Strict:
 
 @dataclass(frozen=True, slots=True)
 class DealChange(Strict):
-    """How a game's hidden cards differ from those of its deal. They were changed at one of its moments."""
+    """A change of a game's hidden cards, made at one of its moments."""
 
     seat: int  # the seat that gets other cards, and that cannot distinguish sampled cards from the real ones
     outputs: list[Any]  # the outputs before the moment with the cards of the deal
@@ -85,7 +85,7 @@ class GameRecord(Strict):
     story: list[str]
     # the game's number in the database of model calls
     number: Annotated[int, Field(strict=True, ge=0, lt=2**63)] | None = None
-    change: DealChange | None = None  # if the hidden cards are not those of the seed
+    change: DealChange | None = None  # if the seed deals other hidden cards
     format: Literal["dubito game 2"] = field(kw_only=True)
 
 

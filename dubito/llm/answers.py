@@ -158,7 +158,6 @@ REASKS: Final[dict[Cause, str]] = {
 
 
 def reask_text(failure: AttemptFailed, form: Form, translate: Callable[[str], str] = str) -> str | None:
-    """Return the text of a re-ask, or None if it cannot help. The detail stays in English."""
     text = REASKS.get(failure.cause)
     return text and translate(text).format(detail=failure.detail, wanted=translate(form.expected_reply))
 

@@ -56,7 +56,7 @@ class Setup(Strict):
     game: str = DUBITO
     moment: str = ""  # the recorded turn that the person plays on from, as RUN:GAME:TURN
     begun: list[Any] = field(default_factory=list)  # the outputs before it, in the game's JSON format
-    change: DealChange | None = None  # if the hidden cards are not those of the seed
+    change: DealChange | None = None  # if the seed deals other hidden cards
 
     def __post_init__(self) -> None:
         if GUEST in self.bots:
@@ -268,7 +268,7 @@ def seat_of_guest(players: Sequence[str]) -> int | None:
 
 
 def start_of_turn(moves: Sequence[Moment], turn: int) -> int | None:
-    """Return how many moves were made before a turn, or None if nobody moved in it."""
+    """Return how many moves were made before a turn, or None if the turn has no move."""
     place = next((place for place, move in enumerate(moves) if move.turn == turn), None)
     return None if place is None or isinstance(moves[place].output, Forfeit) else place
 

@@ -75,7 +75,7 @@ EVENTS: Final = {
     "turn": ("int64", "the game's turn, from 1; 0 for events of the deal"),
     "event": ("string", "class of the event, such as `CardsPlayedEvent`"),
     "only": ("int64", "the only seat that saw it; -1 if no seat did, null if every seat still in the game did"),
-    "fields": ("fields", "a record of the event's other fields; null where its class has none of that name"),
+    "fields": ("fields", "a record of the event's other fields; null where its class lacks the field"),
     "sentence": ("string", "the event in words, empty if it has none"),
 }
 _HONEST: Final = "could_be_honest"
