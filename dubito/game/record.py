@@ -55,6 +55,8 @@ class DealChange(Strict):
                 sampled = game.workshop.sample_start(rules, log.of(self.seat), Random(self.sample))
                 if sampled is None:
                     raise UsageError(f"the hidden cards of {game.name} cannot be sampled; use --worlds same")
+                if len(sampled.moves) != len(start.moves):
+                    raise UsageError(f"seat {self.seat} left the game before this moment, so it saw no more cards")
                 start = sampled
         except IllegalOutput as error:
             raise UsageError(f"the moves before the change are illegal: {error}") from None

@@ -152,6 +152,7 @@ class PlaySite:
             invited="seed" in visit.query,  # lobby.js then sets the focus
             moment=moment.moment.rsplit(":", 2) if moment else None,
             others=join_names(moment.bots) if moment else "",
+            taken=moment.seat if moment else None,
             unfinished="" if unfinished is None else self.tables.game(unfinished.game).words.TITLE,
             rivals="" if unfinished is None else join_names(unfinished.bots),
             fared=self.tables.summaries.records_against(game.name),

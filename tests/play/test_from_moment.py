@@ -104,6 +104,7 @@ def test_terminal_tells_the_turns_before_and_saves_the_whole_game(play: Play, mo
         (("--from", "bots:3:9", "--seed", "1"), "--seed cannot change a moment of a run; leave it out"),
         (("--from", "bots:3:9", "--set", "hand=1"), "hand: seat 2 cannot hold these cards; give 9"),
         (("--from", "bots:3:9", "--set", "x=1"), "--set x=1: unknown; known: hand=2,2,7,0 (0 is a joker)"),
+        (("--from", "bots:3:88", "--seat", "0", "--worlds", "sampled"), "seat 0 left the game before this moment"),
         (("--set", "hand=1"), "--set needs --from"),
         (("--worlds", "sampled"), "--worlds needs --from"),
         (("--from", "bots:3:9", "--ranks", "5"), "--from uses the run's players and rules; leave out the"),
@@ -187,7 +188,7 @@ def test_page_offers_the_moment_and_reload_keeps_it(moment: RunMoment, tmp_path:
         server.tables.moment = moment.set_up()
         page = browser("GET", "/").text
         assert "Turn 9 of game 3 of bots" in page
-        assert "against Sherlock, SusBoi, SusBoi and Sherlock" in page
+        assert "You take over seat 2, against Sherlock, SusBoi, SusBoi and Sherlock." in page
         seen = browser.post("/api/moment", {}).json
         assert (seen["turn"], seen["asked"], seen["me"]) == (TURN - 1, True, moment.seat)
         server.tables.close()  # the file is all that is left
