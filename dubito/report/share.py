@@ -40,7 +40,7 @@ from dubito.store.run_db import RunDb
 MAX_PAGE_BYTES: Final = 300_000  # size limit of a page in bytes; mail and chat programs accept it
 _MAX_FILE_BYTES: Final = 10_000_000  # size limit of a file in bytes; the longest game needs less than one million
 _CHANGED: Final = "This file was changed after the game: its log does not match its moves."
-_STYLES: Final = ("look.css", "felt.css", "viewer.css", "sender.css")
+_STYLES: Final = ("look.css", "felt.css", "board.css", "viewer.css", "sender.css")
 _SCRIPTS: Final = (
     "cards.js",
     "avatars.js",
