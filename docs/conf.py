@@ -15,6 +15,7 @@ include_patterns = [
     "dubito/plugins/*/docs/*.md",
     "examples/challenge/README.md",
     "examples/leaderboard/README.md",
+    "examples/runs/README.md",
 ]
 exclude_patterns = [".*", "bots", "build", "cache", "dist", "prompts", "runs", "tests"]
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_click"]
@@ -42,7 +43,7 @@ def with_contents(app: Sphinx, page: str, source: list[str]) -> None:
         source[0] = source[0].replace("[Play](docs/playing.md)", '<a href="play/">Play</a>', 1)  # built by scripts/site
         sections = read_sections((Path(app.srcdir) / "docs" / "index.md").read_text())
         sections["Start"].insert(0, "docs/index")
-        sections["Examples"] = ["examples/challenge/README", "examples/leaderboard/README"]
+        sections["Examples"] = ["examples/challenge/README", "examples/leaderboard/README", "examples/runs/README"]
         sections["Project"] = ["CONTRIBUTING", "SECURITY", "CODE_OF_CONDUCT", "CHANGELOG"]
         source[0] += "".join(
             f"\n```{{toctree}}\n:hidden:\n:caption: {name}\n\n" + "\n".join(f"/{one}" for one in pages) + "\n```\n"
@@ -60,6 +61,7 @@ _ACCESSIBLE = {
     '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
     '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
     "<pre>": '<pre tabindex="0">',
+    '<div id="search-results">': '<h1>Search</h1><div id="search-results">',
 }
 
 

@@ -56,7 +56,7 @@ def text() -> str:
 
 
 def _table(settings: Iterable[Setting], flags: bool = True) -> str:
-    head = ("key", "flag" if flags else "value", "default", "")
+    head = ("key", "flag" if flags else "value", "default", "meaning")
     rows = [row for setting in settings for row in _rows(setting, flags)]
     return "".join(f"| {' | '.join(row)} |\n" for row in [head, ("---", "---", "---", "---"), *rows])
 

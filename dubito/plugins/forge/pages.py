@@ -94,7 +94,7 @@ def write_forge_pages(forged: Forged, comparison: Comparison | None, bench: Benc
 
 
 def _list_pages(forged: Forged, comparison: Comparison | None, bench: Bench, order: Order) -> Iterator[Page]:
-    sections = [Section("", [*_growth_chart(forged, bench), rounds_table(forged, bench, order)])]
+    sections = [Section("Rounds", [*_growth_chart(forged, bench), rounds_table(forged, bench, order)])]
     if comparison is not None:
         tables = [contestants_table(comparison, bench), growth_table(comparison, bench)]
         sections.append(Section("As player, programmer and advised player", tables))
