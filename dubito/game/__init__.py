@@ -39,6 +39,8 @@ from dubito.game.base import Whole as Whole
 from dubito.game.base import house_contenders as house_contenders
 from dubito.game.base import node_view as node_view
 from dubito.game.events import GameEvent as GameEvent
+from dubito.game.events import RevealEvent as RevealEvent
+from dubito.game.events import TakeEvent as TakeEvent
 from dubito.game.legal import View as View
 from dubito.game.seating import Player as Player
 from dubito.game.seating import Seating as Seating

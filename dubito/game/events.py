@@ -33,6 +33,24 @@ class AnswerEvent(GameEvent):
     only: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class RevealEvent(GameEvent):
+    """A seat makes everyone see cards. Pages turn them over one by one."""
+
+    seat: int
+    cards: tuple[str, ...]
+    wrong: tuple[str, ...] | None = None  # the cards that make a claim a lie; None if nothing was claimed
+
+
+@dataclass(frozen=True, slots=True)
+class TakeEvent(GameEvent):
+    """A seat takes cards that everyone sees, or that were just revealed. On pages they fly to it."""
+
+    seat: int
+    cards: tuple[str, ...]
+    into_hand: bool = True
+
+
 def event_to_json(event: GameEvent) -> dict[str, Any]:
     """Return the name and the fields of an event as JSON values."""
     fields = asdict(event)  # type: ignore[call-overload]

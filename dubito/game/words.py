@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple
 
 from dubito.errors import UsageError, end_sentence, one_line, pluralize
 from dubito.game.base import BaseGame, Bool, Cards, Choice, Node, S, State, Text, node_view
-from dubito.game.events import GameEvent
+from dubito.game.events import GameEvent, RevealEvent, TakeEvent
 from dubito.game.legal import describe_legal
 from dubito.game.reader import Reader
 from dubito.game.streams import DealStreams
@@ -113,6 +113,7 @@ class Scene:
     bad: bool = False  # whether the stamp is about a lie or a loss
     taker: int | None = None  # None if the pile stays or is discarded
     pile: int = 0  # number of cards that the taker picks up
+    known: bool = False  # whether the cards were face up before
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,13 +179,13 @@ class Teller(Generic[S]):
 
     def describe_move(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
         """Return the text for a move, given all its events."""
-        self.marks, self.scene = Marks(), None
+        self.marks, self.scene = Marks(), self.words.scene(events)
         for event in events:
             self.see(event)
         return self.words.lines(events, self.reader)
 
     def see(self, event: GameEvent) -> None:
-        """Note an event of a move: set the move's `marks` and `scene`, and keep what `panels` needs."""
+        """Note an event of a move: set the move's `marks`, keep what `panels` needs, or set another `scene`."""
 
     def panels(self) -> list[Panel]:
         """Return the whole state: the seats and the board."""
@@ -218,6 +219,11 @@ class Words(Generic[S, R]):
     DRAWN_LINES: Sequence[str] = (HAND,)  # starts of lines of `describe_view` that a page omits because it draws them
     # Name, sign and icon of the cards that illustrate the game; some of its faces if empty.
     PICTURE: Sequence[tuple[str, str, str]] = ()
+
+    CALLS: tuple[str, str] = (
+        "Show!",
+        "Mine!",
+    )  # what a seat says when cards are turned over for it, or when it takes some
 
     TELLER: type[Teller[Any]] | None = None  # narrates games instead of a teller that shows plain data
 
@@ -285,6 +291,27 @@ class Words(Generic[S, R]):
     def shown_cards(self, event: GameEvent) -> Sequence[str]:
         """Return the names of the cards that a private event shows, to draw them."""
         return ()
+
+    def scene(self, events: Sequence[GameEvent]) -> Scene | None:
+        """Return how pages play a move: the cards of its `RevealEvent`, and the flight of its `TakeEvent`."""
+        public = [event for event in events if event.only is None]
+        revealed = next((event for event in public if isinstance(event, RevealEvent)), None)
+        taken = next((event for event in public if isinstance(event, TakeEvent)), None)
+        if (first := revealed or taken) is None:
+            return None
+        wrong = revealed and revealed.wrong
+        lie, _ = self.game.results.lie_words
+        return Scene(
+            first.seat,
+            self.CALLS[revealed is None],
+            first.cards,
+            wrong or (),
+            stamp="" if wrong is None else lie if wrong else "honest",
+            bad=bool(wrong),
+            taker=taken.seat if taken else None,
+            pile=len(taken.cards) if taken and taken.into_hand else 0,
+            known=revealed is None,
+        )
 
     def lines(self, events: Sequence[GameEvent], reader: Reader) -> list[Line]:
         """Describe events. What only one seat sees, or no seat, becomes the truth of the line before."""
@@ -493,6 +520,7 @@ class _PlainTeller(Teller):
         self._dealt = _plain_text(words.game.deal_to_json(state))
 
     def describe_move(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
+        self.scene = self.words.scene(events)
         answer = _plain_text(self.words.game.output_to_json(output))
         sentences = [self.words.sentence(event, self.reader) for event in events if event.only is None]
         return [Line(" ".join(sentences), f"{self.reader.starts(seat, 'gives')} {answer}")]

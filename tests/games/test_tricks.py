@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from dubito.errors import IllegalOutput
+from dubito.game import RevealEvent, TakeEvent
 from dubito.game.find import find_game
 from dubito.game.reader import Reader
 from dubito.game.streams import DealStreams
-from dubito.game.words import Words
+from dubito.game.words import Scene, Words
 from tests.cli.kit import REPO, Shell
+from tests.report.kit import Page
 
 DECK = [f"{rank} of {suit}" for suit in ("clubs", "diamonds", "hearts", "spades") for rank in ("9", "10", "jack")]
 DECK += [f"{rank} of {suit}" for suit in ("clubs", "diamonds", "hearts", "spades") for rank in ("queen", "king", "ace")]
@@ -32,6 +34,31 @@ def deal(trump: str) -> Any:
 
 def test_check_finds_no_flaws(shell: Shell) -> None:
     assert shell("games", "check", "tricks", "--quick").out.startswith("tricks passed all checks, in ")
+
+
+def test_pages_play_how_a_trick_is_taken(shell: Shell) -> None:
+    """The scene comes from the event's type: the game's teller only draws panels."""
+    assert shell("watch", "Greedy", "Lowest", "Greedy", "--game", "tricks", "--save", "t.json").code == 0
+    assert shell("share", "t.json").code == 0
+    (told,) = Page(Path("game.html")).json
+    assert [place for place, turn in enumerate(told["turns"], 1) if "scene" in turn] == [*range(3, 25, 3)]
+    for place in range(3, 25, 3):
+        scene = told["turns"][place - 1]["scene"]
+        assert (scene["call"], scene["known"], scene["stamp"], len(scene["cards"])) == ("Mine!", True, "", 3)
+        assert (scene["taker"], scene["pile"]) == (scene["caller"], 0)  # its hand does not grow
+        assert told["story"][place - 1].endswith(f"{told['names'][scene['taker']]} wins the trick.")
+
+
+def test_revealed_lie_is_stamped_and_its_cards_are_taken() -> None:
+    words = find_game("tricks", Path.cwd()).words
+    lie = RevealEvent(1, ("9 of clubs", "10 of clubs"), wrong=("10 of clubs",))
+    stamp, call = words.game.results.lie_words[0], words.CALLS[0]
+    assert words.scene([lie, TakeEvent(2, ("9 of clubs", "10 of clubs", "ace of spades"))]) == Scene(
+        1, call, lie.cards, ("10 of clubs",), stamp=stamp, bad=True, taker=2, pile=3
+    )
+    assert words.scene([RevealEvent(1, lie.cards, wrong=())]) == Scene(1, call, lie.cards, stamp="honest")
+    assert words.scene([RevealEvent(1, lie.cards)]) == Scene(1, call, lie.cards)  # a discard: nobody takes them
+    assert words.scene([]) is None
 
 
 def test_seats_follow_suit_if_they_can() -> None:

@@ -156,7 +156,7 @@ window.dubitoBoard = (view) => {
       show(before, { seat, speech, truth: [] });
     }
     const liar = game.plays[panels.flatMap((panel) => panel.plays ?? []).at(-1)]?.[0];
-    const known = view.isOpen(Object.keys(scene.panels).length ? seat : liar);
+    const known = scene.known || view.isOpen(Object.keys(scene.panels).length ? seat : liar);
     const told = {
       ...scene,
       known,
@@ -167,7 +167,7 @@ window.dubitoBoard = (view) => {
     return window.dubitoScene.play(
       {
         felt,
-        top: [...felt.querySelectorAll(".plays .latest .card")],
+        top: [...felt.querySelectorAll(scene.known ? ".boards .card" : ".plays .latest .card")],
         pile: [...felt.querySelectorAll(".plays .card")],
         place: (at) => {
           const item = $("seats").children[at];

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from dubito.errors import IllegalOutput
 from dubito.files import CheckedModel
-from dubito.game import Choice, Ending, Facts, Game, GameEvent, Measure, Node, Player, Results, View
+from dubito.game import Choice, Ending, Facts, Game, GameEvent, Measure, Node, Player, Results, TakeEvent, View
 
 if TYPE_CHECKING:
     from games.tricks.words import TricksWords
@@ -49,10 +49,10 @@ class PlayEvent(GameEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class TrickEvent(GameEvent):
+class TrickEvent(TakeEvent):
     """A seat wins the trick, and leads the next one."""
 
-    seat: int
+    into_hand: bool = False
 
 
 def suit_of(card: str) -> str:
@@ -134,8 +134,8 @@ class TricksState:
         if len(self.trick) == 3:
             self.seat = (self.seat + winning_place(self.trick, self.trump)) % 3
             self.taken[self.seat] += 1
+            events.append(TrickEvent(self.seat, tuple(self.trick)))
             self.trick = []
-            events.append(TrickEvent(self.seat))
         return events
 
     def ending(self) -> Ending:
