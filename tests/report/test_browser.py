@@ -231,6 +231,17 @@ def test_stepping_onto_a_doubt_plays_its_scene_and_a_second_step_ends_it(bots_ru
     assert chrome.run("document.querySelectorAll('.reveal, .stamp').length") == 0  # the pile has been taken
 
 
+def test_link_to_the_turn_in_view_can_be_copied(bots_run: Path, chrome: Chrome) -> None:
+    chrome.open(bots_run / "report" / "games" / "0.html", "#turn-3")
+    chrome.run("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+    chrome.key("Home")
+    chrome.key("ArrowRight")
+    chrome.click("#link")
+    assert chrome.text("#link") == "Copied"
+    assert chrome.run("copied") == chrome.run("location.href")
+    assert chrome.run("copied").endswith("/games/0.html#turn-1")
+
+
 def test_each_decision_has_a_link(stating_run: Path, chrome: Chrome) -> None:
     """The link opens the decision, which shows the model's answer and the truth next to its seat."""
     page, turn, place = game_with(stating_run)

@@ -311,6 +311,16 @@
   }
   $("play").addEventListener("click", playOrPause);
   $("open").addEventListener("click", toggle);
+  $("link").addEventListener("click", async () => {
+    const address = `${location.href.split("#")[0]}#turn-${at}`;
+    try {
+      await navigator.clipboard.writeText(address);
+      $("link").textContent = "Copied";
+      setTimeout(() => $("link").textContent = "Copy link", NORMAL);
+    } catch { // if the browser forbids it, the reader can copy it from there
+      prompt("The address of this turn:", address);
+    }
+  });
   $("seats").addEventListener(
     "click",
     (event) => choose([...$("seats").children].indexOf(event.target.closest(".seat"))),
