@@ -80,24 +80,24 @@ def draw() -> str:
             left += width + GAP
     height = 32 + BOX + ROW * (len(rows) - 1)
     font = 'font-family="sans-serif" font-size="15"'
-    said = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" {font}>']
-    said += ["<title>The rooms of dubito: a room imports rooms above it; plugins are at the bottom</title>"]
-    said += [f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>']
+    svg = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" {font}>']
+    svg += ["<title>The rooms of dubito: a room imports rooms above it; plugins are at the bottom</title>"]
+    svg += [f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>']
     for room, used in sorted(arrows.items()):
         for other in sorted(used):
             (x, y, width), (x2, y2, width2) = places[room], places[other]
             start, end = x + width / 2, x2 + width2 / 2
             middle = (y + y2 + BOX) / 2
             curve = f"M{start:.0f} {y:.0f} C{start:.0f} {middle:.0f} {end:.0f} {middle:.0f} {end:.0f} {y2 + BOX:.0f}"
-            said.append(f'<path d="{curve}" fill="none" stroke="#94a3b8" stroke-width="1.2"/>')
+            svg.append(f'<path d="{curve}" fill="none" stroke="#94a3b8" stroke-width="1.2"/>')
     for room, (x, y, width) in places.items():
         fill = "#fef3c7" if room.startswith("plugins/") else "#dcfce7" if room.startswith("games/") else "#e0f2fe"
-        said.append(
+        svg.append(
             f'<rect x="{x:.0f}" y="{y:.0f}" width="{width:.0f}" height="{BOX}" rx="5" fill="{fill}" stroke="#475569"/>'
         )
         name = escape(room.rpartition("/")[2])
-        said.append(f'<text x="{x + width / 2:.0f}" y="{y + 22:.0f}" text-anchor="middle" fill="#0f172a">{name}</text>')
-    return "\n".join([*said, "</svg>", ""])
+        svg.append(f'<text x="{x + width / 2:.0f}" y="{y + 22:.0f}" text-anchor="middle" fill="#0f172a">{name}</text>')
+    return "\n".join([*svg, "</svg>", ""])
 
 
 if __name__ == "__main__":

@@ -306,8 +306,8 @@ def format_line(line: Line, day: date) -> str:
         tokens, times, output = line.above
         parts.append(f"above: {{tokens: {tokens}, times: {number(times)}, output_times: {number(output)}}}")
     for mode, values in line.times.items():
-        said = ", ".join(f"{value}: {number(times)}" for value, times in sorted(values.items()) if times != 1)
-        parts += [f"{mode}: {{{said}}}"] if said else []
+        listed = ", ".join(f"{value}: {number(times)}" for value, times in sorted(values.items()) if times != 1)
+        parts += [f"{mode}: {{{listed}}}"] if listed else []
     parts += [f"{key}: {day}" for key, day in (("ends", line.ends), ("fast_ends", line.fast_ends)) if day]
     return "{" + ", ".join([*parts, f"as_of: {day}", f"source: {line.source}"]) + "}"
 

@@ -260,7 +260,8 @@ def wait_for_file(process: "subprocess.Popen[str]", folder: Path, pattern: str) 
             pytest.fail(f"it ended with {process.wait(0.01)} before {pattern} was written")
 
 
-@pytest.mark.parametrize("point", in_gate(KILLS, KILLS[2:3]))
+@pytest.mark.at_length
+@pytest.mark.parametrize("point", KILLS)
 def test_a_killed_forge_buys_each_request_once(shell: Shell, point: str) -> None:
     with House() as house:
         address = house.openai_base_url
