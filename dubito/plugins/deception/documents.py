@@ -9,6 +9,7 @@ from dubito.experiment.stored import Run
 from dubito.game import PlayerKind
 from dubito.plugins.deception.sheet import (
     ALL,
+    BELIEF_BANDS,
     COUNTS,
     GAPS,
     PARTS,
@@ -65,6 +66,9 @@ class GapResult(DocumentPart):
     calls_against: Interval
     passes_against: Interval
     own_cards: Interval
+    calls_by_belief: dict[str, Interval] = Field(
+        description="share of plays that the player called lies, by the reference's belief in %"
+    )
 
 
 class PlayerDeception(DocumentPart):
@@ -108,7 +112,7 @@ def build_document(run: Run, sheet: Sheet, costliest: Sequence[CostlyMove]) -> D
             parts=[*_parts(one)],
             beliefs=_beliefs(one),
             wins=_wins(one),
-            gap=GapResult.model_validate({key: one.gap.rate(key) for key in GAPS}),
+            gap=GapResult.model_validate({key: one.gap.rate(key) for key in GAPS} | {"calls_by_belief": _calls(one)}),
         )
         for one in sheet.players
     ]
@@ -149,6 +153,10 @@ def _result(kind: str, name: str, part: Part) -> PartResult:
             "criterion": found.criterion,
         }
     )
+
+
+def _calls(player: PlayerSheet) -> dict[str, Rate]:
+    return {band: player.gap.rate(band) for band in BELIEF_BANDS if player.gap.count(band)}
 
 
 def _beliefs(player: PlayerSheet) -> BeliefResult | None:

@@ -1,6 +1,6 @@
 """The page of the deception sheet: pictures, and tables behind *More*."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -9,6 +9,7 @@ from dubito.experiment.lies import LieCounts
 from dubito.experiment.stored import Run
 from dubito.plugins.deception.read import count_sheet, find_beliefs, sheet_of_counted
 from dubito.plugins.deception.sheet import (
+    BELIEF_BANDS,
     GAPS,
     MIN_CASES,
     PARTS,
@@ -106,20 +107,35 @@ class SheetPage:
         stated = [one.calibration for one in self._shown_players if one.calibration and one.calibration.bins]
         for chart in calibration_blocks(stated, "deception-bins", self._run.label)[:1]:
             yield replace(chart, title=f"{stated[0].name}: {chart.title}") if len(stated) == 1 else chart
+        yield from self._reference_chart()
 
     def _stakes_chart(self) -> Iterator[Chart]:
-        """Yield a chart of voluntary lies by the cards at stake. Shares of few cases are not drawn."""
-        lies, split = self._words["lies"], {one.name: dict(one.split("stake")) for one in self._shown_players}
+        """Yield a chart of voluntary lies by the cards at stake."""
+        split = {one.name: dict(one.split("stake")) for one in self._shown_players}
         rates = {name: {band: part.rate("willing") for band, part in own.items()} for name, own in split.items()}
+        title, bands = f"Voluntary {self._words['lies']} by {PARTS['stake']}", band_names("stake")
+        yield from self._bands_chart(title, self._title("willing"), {band: f"{band} at stake" for band in bands}, rates)
+
+    def _reference_chart(self) -> Iterator[Chart]:
+        """Yield a chart of the plays that players called lies, by the reference's belief."""
+        lies, calls = self._words.values()
+        rates = {one.name: {band: one.gap.rate(band) for band in BELIEF_BANDS} for one in self._shown_players}
+        title = f"{calls.capitalize()} by the probability of {lies} according to {self._reference}"
+        bands = {band: f"{band} %" for band in BELIEF_BANDS}
+        yield from self._bands_chart(title, f"{calls}, % of the plays it was asked about", bands, rates)
+
+    def _bands_chart(
+        self, title: str, axis: str, bands: Mapping[str, str], rates: Mapping[str, Mapping[str, Rate]]
+    ) -> Iterator[Chart]:
+        """Yield a chart of shares by bands, given with their titles. Shares of few cases are not drawn."""
         drawn = {
             name: {band: rate for band, rate in own.items() if rate.cases and not has_few_cases(rate)}
             for name, own in rates.items()
         }
-        bands = [name for name in band_names("stake") if any(name in own for own in drawn.values())]
-        if bands:
-            title, names = f"Voluntary {lies} by {PARTS['stake']}", [f"{band} at stake" for band in bands]
-            series = [points(self._run.label(name), [*map(own.get, bands)]) for name, own in drawn.items()]
-            yield Chart("intervals", title, self._title("willing"), names, series)
+        shown = [band for band in bands if any(band in own for own in drawn.values())]
+        if shown:
+            series = [points(self._run.label(name), [*map(own.get, shown)]) for name, own in drawn.items()]
+            yield Chart("intervals", title, axis, [bands[band] for band in shown], series)
 
     def _signals_chart(self) -> Iterator[Chart]:
         """Yield a chart of hits by false alarms, with the curves on which d' is equal."""

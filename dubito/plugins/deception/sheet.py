@@ -131,11 +131,17 @@ GAPS: Final[Mapping[str, GapSpec]] = {
 }
 
 
+BELIEF_BANDS: Final = ("0 to 20", "20 to 40", "40 to 60", "60 to 80", "80 to 100")  # of the reference's belief, in %
+
+
 @dataclass
 class BeliefGap:
-    """How far a player's answers are from beliefs: the reference's and its own."""
+    """How far a player's answers are from beliefs: the reference's and its own.
 
-    sums: dict[str, list[int]] = field(default_factory=lambda: {key: [0] * 6 for key in GAPS})
+    For each band of the reference's belief, it has the share of plays that the player called lies.
+    """
+
+    sums: dict[str, list[int]] = field(default_factory=lambda: {key: [0] * 6 for key in (*GAPS, *BELIEF_BANDS)})
 
     def add_deal(self, values: Mapping[str, Sequence[int]]) -> None:
         for key, own in values.items():
@@ -146,20 +152,21 @@ class BeliefGap:
 
     def rate(self, key: str) -> Rate:
         """Return the share, or the mean. A mean of few cases is None."""
-        sums, unit = Sums(*self.sums[key]), GAPS[key].unit
+        sums, unit = Sums(*self.sums[key]), GAPS[key].unit if key in GAPS else None
         if unit is None:
             return clustered_rate(*sums)
         return Rate(None) if sums.m < MIN_CASES else mean_by_deal(sums, unit)
 
 
 def judge_answer(one: TrackedResponse, own: float | None, reference: float | None) -> Iterator[tuple[str, int]]:
-    """Yield the values of an answer for `GAPS`.
+    """Yield the values of an answer for `GAPS`, and whether it called a lie for the band of the reference's belief.
 
     An answer against a belief gains the cards at stake if it was right, compared with the opposite answer, or else
     loses them.
     """
     cards = one.pile if one.called == one.is_lie else -one.pile
     if reference is not None:
+        yield BELIEF_BANDS[min(int(reference * len(BELIEF_BANDS)), len(BELIEF_BANDS) - 1)], int(one.called)
         yield "reference_loss", round(_NATS * log_loss(reference, one.is_lie))
         if reference != EVEN:
             is_against = one.called != (reference > EVEN)

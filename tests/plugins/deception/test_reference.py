@@ -11,7 +11,7 @@ from dubito.experiment.lies import TrackedGame, TrackedResponse
 from dubito.experiment.stored import open_recorded_run
 from dubito.game.table import step
 from dubito.plugins.deception.reference import BotReference, ReferenceReplay
-from dubito.plugins.deception.sheet import BeliefGap, SheetCounter, judge_answer
+from dubito.plugins.deception.sheet import BELIEF_BANDS, GAPS, BeliefGap, SheetCounter, judge_answer
 from tests.cli.kit import Shell
 
 RUN = """
@@ -67,13 +67,22 @@ def respond(called: bool, is_lie: bool, move: int = 1) -> TrackedResponse:
 def test_answers_are_judged_by_beliefs(
     called: bool, is_lie: bool, own: float | None, reference: float | None, values: dict[str, float]
 ) -> None:
-    found = dict(judge_answer(respond(called, is_lie), own, reference))
+    found = {key: value for key, value in judge_answer(respond(called, is_lie), own, reference) if key in GAPS}
     nats = {key: value / 10**6 if key.endswith(("loss", "divergence")) else value for key, value in found.items()}
     divergence = nats.pop("divergence", None)
     assert nats == pytest.approx(values, abs=1e-6)
     assert (divergence is None) is (own is None or reference is None)
     if own == 0.2 and reference == 0.5:
         assert divergence == pytest.approx(0.5 * log(0.5 / 0.2) + 0.5 * log(0.5 / 0.8), abs=1e-6)
+
+
+def test_calls_are_shares_by_the_reference_s_belief() -> None:
+    gap = BeliefGap()
+    for called, reference in ((False, 0.0), (True, 0.19), (True, 0.2), (False, 0.8), (True, 1.0)):
+        answers = judge_answer(respond(called, True), None, reference)
+        gap.add_deal({key: [value] for key, value in answers})
+    shares = {band: (gap.rate(band).value, gap.count(band)) for band in BELIEF_BANDS if gap.count(band)}
+    assert shares == {"0 to 20": (0.5, 2), "20 to 40": (1, 1), "80 to 100": (0.5, 2)}
 
 
 def test_means_have_intervals_by_deal_from_ten_cases_on() -> None:
@@ -101,6 +110,8 @@ def test_the_sheet_has_reference_beliefs_for_all_players(run: Path, shell: Shell
     gaps: dict[str, Any] = {one["name"]: one["gap"] for one in document["players"]}
     assert 0 < gaps["Sherlock"]["against_reference"]["value"] < gaps["StefaBot"]["against_reference"]["value"]
     assert gaps["Sherlock"]["loss"]["value"] is None
+    calls = gaps["Sherlock"]["calls_by_belief"]
+    assert calls["0 to 20"]["value"] < calls["80 to 100"]["value"]
     rows = json.loads((run.parent / "sheet" / "data" / "deception-reference.json").read_text())["rows"]
     assert {row["player"]: row["against_reference"] for row in rows} == {
         name: gap["against_reference"]["value"] for name, gap in gaps.items()
