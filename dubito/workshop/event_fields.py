@@ -7,6 +7,7 @@ from inspect import getdoc
 from types import NoneType, UnionType
 from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
+from dubito.errors import UsageError
 from dubito.game import Game
 from dubito.game.events import AnswerEvent, GameEvent
 
@@ -31,7 +32,7 @@ class EventFields:
     """All fields of the events of a game. A row has null for those that its event lacks."""
 
     def __init__(self, game: Game) -> None:
-        self._classes = (*game.events, AnswerEvent)
+        self._classes, self._name = (*game.events, AnswerEvent), game.name
         self.types: dict[str, FieldType] = {}
         for kind in self._classes:
             for name, found in _types_of(kind).items():
@@ -39,12 +40,15 @@ class EventFields:
                 self.types[name] = found if self.types.get(name, found) == found else _JSON
 
     def row(self, event: GameEvent) -> dict[str, Any]:
-        """Return the values of an event by field."""
+        """Return the values of an event by field. Raises UsageError if the game does not list its class."""
+        if type(event) not in self._classes:
+            problem = f"game.py of {self._name} does not list {type(event).__name__} in `events`"
+            raise UsageError(f"{problem}, so its fields have no columns", hint="add it")
         values: dict[str, Any] = asdict(event)  # type: ignore[call-overload]
         return {
             name: json.dumps(value, default=str) if self.types[name] == _JSON and value is not None else value
             for name, value in values.items()
-            if name in self.types
+            if name != _ONLY
         }
 
     def describe(self) -> Mapping[str, tuple[str, Sequence[str]]]:
@@ -52,6 +56,7 @@ class EventFields:
         found = {}
         for kind in self._classes:
             about = (getdoc(kind) or "").partition("\n")[0]
+            about = "" if about.startswith(f"{kind.__name__}(") else about  # written by `dataclass`
             found[kind.__name__] = about, [f"{name} ({self.types[name]})" for name in _types_of(kind)]
         return found
 

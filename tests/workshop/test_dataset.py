@@ -15,6 +15,7 @@ import dubito
 from dubito.experiment.stored import open_recorded_run
 from dubito.game.find import find_game
 from dubito.games.dubito import sentences
+from dubito.games.dubito.events import DiscardEvent
 from dubito.llm.prompts import load_prompt
 from dubito.store.run_db import RunDb
 from dubito.workshop.dataset import EVENTS
@@ -279,6 +280,14 @@ def test_fields_of_events_are_typed(shell: Shell, game: str, types: dict[str, st
         assert kept == {name: value for name, value in values.items() if name != "only" and value is not None}
         line = next(line for line in card.splitlines() if line.startswith(f"| {row['event']} | "))
         assert [name for name in kept if f"{name} ({known.types[name]})" not in line] == []
+
+
+def test_event_that_its_game_does_not_list_is_named() -> None:
+    class Unlisted(DiscardEvent):
+        """A class that the game has forgotten."""
+
+    with pytest.raises(dubito.UsageError, match=r"game\.py of dubito does not list Unlisted in `events`.*; add it"):
+        EventFields(find_game("dubito", Path())).row(Unlisted(0, 1))
 
 
 def test_the_guide_describes_the_columns_of_events() -> None:
