@@ -60,6 +60,7 @@ def test_deals_are_estimated_from_a_pilot(shell: Shell) -> None:
     assert needed["5", bots]["deals"] > needed["5", "Sherlock,ClaudeBot"]["deals"]
 
 
+@pytest.mark.at_length
 def test_with_conditions_the_effects_are_detected(shell: Shell) -> None:
     """Pairs of different players are more variable, but a study of conditions does not ask about them."""
     (shell.folder / "c.yaml").write_text(CONDITIONS)
