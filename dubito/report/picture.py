@@ -60,7 +60,7 @@ class _Picture:
 def fit_names(names: Sequence[str], room: float) -> tuple[int, list[str]]:
     """Return a text size, and the names as they fit into `room` pixels.
 
-    Names that are too wide at the smallest size are cut in the middle. Names that would look alike are numbered.
+    Names that are too wide at the smallest size are cut in the middle. Equal results are numbered.
     """
     shown = [_to_ascii(one_line(name)) for name in names]
     for size in _NAME_SIZES:
@@ -69,8 +69,8 @@ def fit_names(names: Sequence[str], room: float) -> tuple[int, list[str]]:
             break
     cut, fitted = [_cut(name, room, width) for name in shown], list[str]()
     for place, (name, text) in enumerate(zip(shown, cut, strict=True)):
-        is_alike, number = cut.count(text) > 1, cut[: place + 1].count(text)
-        fitted.append(f"{_cut(name, room - width(' 99'), width)} {number}" if is_alike else text)
+        is_double, number = cut.count(text) > 1, cut[: place + 1].count(text)
+        fitted.append(f"{_cut(name, room - width(' 99'), width)} {number}" if is_double else text)
     return size, fitted
 
 

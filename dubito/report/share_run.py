@@ -19,7 +19,7 @@ _MAX_MOVES: Final = 20_000  # maximum number of moves in a shared game
 
 
 def suggest_game(source: Run) -> tuple[int, str]:
-    """Return one of a run's first games to share, and its best moment, which is empty if nothing stands out.
+    """Return one of a run's first games to share, and its best moment, which is empty if there is none.
 
     Games with a winner are preferred, then a model's lies and mistakes, then its own words, then the number of cards at
     stake.
@@ -27,7 +27,7 @@ def suggest_game(source: Run) -> tuple[int, str]:
     first = source.planned.first_game
     best: tuple[bool, bool, bool, int] = (False, False, False, 0)
     game, event = first, ""
-    for number, told in ReplayedGames(source).told(range(first, first + min(source.tally.games, _SEARCHED_GAMES))):
+    for number, told in ReplayedGames(source).stories(range(first, first + min(source.tally.games, _SEARCHED_GAMES))):
         model, opens = model_moment(told), opening(told)[0]
         what = model.event if model else told["story"][opens - 1] if opens else ""
         pile = told["turns"][opens - 1].get("scene", {}).get("pile", 0) if opens else 0

@@ -58,7 +58,7 @@ class ReplayedGames:
         won = winners(results, outcome.buckets(results), outcome.counts)
         return whole | {"winners": won, "kinds": [self.source.kinds[name] for name in names]}
 
-    def told(self, numbers: Iterable[int]) -> Iterator[tuple[int, dict[str, Any]]]:
+    def stories(self, numbers: Iterable[int]) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield these games with the models' requests and replies, without the games that cannot be shown."""
         asked = ModelDecisions(self.source.db, self.source.game)
         for number in numbers:

@@ -183,7 +183,7 @@ def test_share_without_a_name_lists_games(bots_run: Path, shell: Shell) -> None:
 def test_suggested_game_was_won_and_has_the_most_cards_at_stake(models_run: Path, shell: Shell) -> None:
     ((game, event),) = re.findall(r"--game (\d+)` \((.+)\)$", shell("share", str(models_run)).err.strip())
     with open_recorded_run(models_run) as source:
-        games = dict(ReplayedGames(source).told(range(source.tally.games)))
+        games = dict(ReplayedGames(source).stories(range(source.tally.games)))
     found = {number: model_moment(told) for number, told in games.items() if told["winners"]}
     moments = {number: moment for number, moment in found.items() if moment}
     assert 1 < len(moments) < len(games)
