@@ -191,7 +191,7 @@ def show_saved_game(path: Path, wait: Callable[[], None], show_hands: bool, site
         note(warning)
     reader = table_reader(record.players)
     voice = make_voice(reader.names(len(record.players)), game.results.lie_words[0])
-    thoughts = _group_by_move(page.told["decisions"])
+    thoughts = _group_by_move(page.story["decisions"])
     session = session_of_record(game, record, reader)
     with require_whole_game(session.state):
         _narrate_with_thoughts(session, thoughts, Narrator(show_hands, voice, wait))

@@ -49,10 +49,10 @@ class Adviser:
         answers, nodes = [self._answer(question, view) for question in questions], [one.node for one in questions]
         if all(answer is None for answer in answers):
             return f"Your adviser, {self._bot.name}, has no advice on this."
-        told = [
+        listed = [
             f"{node}: {json.dumps(answer)}" for node, answer in zip(nodes, answers, strict=True) if answer is not None
         ]
-        answer = ", ".join(told) if len(nodes) > 1 else json.dumps(answers[0])
+        answer = ", ".join(listed) if len(nodes) > 1 else json.dumps(answers[0])
         reason = one_line(str(getattr(self._player, "reason", "") or self._bot.reason), _MAX_REASON)
         because = f" Its reason: {reason}" if reason else ""
         return f"Your adviser, {self._bot.name}, would answer {answer}.{because}\nYou decide whether to follow it."

@@ -32,8 +32,8 @@ class ModelWords:
             self.requests[name] = "\n\n".join(parts)
         tries = self._tries[name] = self._tries.get(name, 0) + 1
         if name not in self.quotes and tries <= _MAX_TRIES:
-            told = {"pieces": texts.pieces, "shared": shared.pieces}
-            if words := own_words(told, decision):
+            story = {"pieces": texts.pieces, "shared": shared.pieces}
+            if words := own_words(story, decision):
                 where = f"game {game}, turn {decision['turn']}: {decision['question']}"
                 self.quotes[name] = words, where, f"games/{game}.html#{decision['link']}"
 

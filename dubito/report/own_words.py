@@ -33,13 +33,13 @@ class ModelMoment:
         return f"{self.event}: “{one_line(self.quote['text'], _MAX_HEADLINE_QUOTE)}”" if self.quote else self.event
 
 
-def own_words(told: Mapping[str, Any], decision: Mapping[str, Any]) -> str:
+def own_words(story: Mapping[str, Any], decision: Mapping[str, Any]) -> str:
     """Return the sentences of a model's reason that are sentences and do not repeat its prompt."""
     attempt = decision["attempts"][-1] if decision["attempts"] else {}
     if not (reason := (attempt.get("reasoning") or "").strip()):
         return ""
     prompt, shared = Texts(), Texts()
-    prompt.pieces, shared.pieces = told["pieces"], told["shared"]
+    prompt.pieces, shared.pieces = story["pieces"], story["shared"]
     asked = [prompt.read(runs) for _, runs in attempt["said"]] + [shared.read(runs) for runs in attempt["system"]]
     known = {run for text in asked for run in _runs(text)}
     return one_line(" ".join(one for one in _SENTENCE_ENDS.split(reason) if _is_own(one, known)), _MAX_QUOTE)
@@ -56,15 +56,15 @@ def _is_own(sentence: str, known: set[tuple[str, ...]]) -> bool:
     return is_sentence and bool(runs) and sum(run in known for run in runs) <= _MAX_REPEATED * len(runs)
 
 
-def model_moment(told: Mapping[str, Any], *, only_lies: bool = False) -> ModelMoment | None:
+def model_moment(story: Mapping[str, Any], *, only_lies: bool = False) -> ModelMoment | None:
     """Return the moment with the most cards at stake, rather one that the model gives a reason for.
 
     Return None if no model lied or made a mistake. With `only_lies`, mistakes and caught lies do not count.
     """
-    piles = [_pile(told, panels) for panels in panel_states(told)]
+    piles = [_pile(story, panels) for panels in panel_states(story)]
     found = [
         (bool(words), piles[opens], -at, event, opens, one, words)
-        for at, event, opens, one, words in _moments(told, only_lies)
+        for at, event, opens, one, words in _moments(story, only_lies)
     ]
     if not found:
         return None
@@ -73,20 +73,20 @@ def model_moment(told: Mapping[str, Any], *, only_lies: bool = False) -> ModelMo
     return ModelMoment(event, opens, quote, stake)
 
 
-def _moments(told: Mapping[str, Any], only_lies: bool) -> Iterator[tuple[int, str, int, Mapping[str, Any], str]]:
+def _moments(story: Mapping[str, Any], only_lies: bool) -> Iterator[tuple[int, str, int, Mapping[str, Any], str]]:
     """Yield each lie and mistake of a model: its place, the event, the turn to open at, the decision, its words."""
-    caught, lies = caught_lies(told), set[tuple[int, int]]()
-    for place, one in enumerate(told["decisions"]):
+    caught, lies = caught_lies(story), set[tuple[int, int]]()
+    for place, one in enumerate(story["decisions"]):
         turn, seat = one["turn"], one["seat"]
-        if one["outcome"].startswith(FALLBACK_OUTCOME) or not 0 < turn <= len(told["turns"]):
+        if one["outcome"].startswith(FALLBACK_OUTCOME) or not 0 < turn <= len(story["turns"]):
             continue
-        name, now = _short(told["names"][seat]), told["turns"][turn - 1]
-        words = own_words(told, one)
+        name, now = _short(story["names"][seat]), story["turns"][turn - 1]
+        words = own_words(story, one)
         if one.get("mistake"):
             if only_lies:
                 continue
             yield place, f"{name} {one['wrong']}", turn, one, words
-        elif told["lie"] in now["marks"] and now["seat"] == seat and (words or (turn, seat) not in lies):
+        elif story["lie"] in now["marks"] and now["seat"] == seat and (words or (turn, seat) not in lies):
             lies.add((turn, seat))
             if only_lies and turn in caught:
                 continue
@@ -100,5 +100,5 @@ def _short(name: str) -> str:
     return re.sub(r"^[\w-]+:|@\S+", "", name) or name
 
 
-def _pile(told: Mapping[str, Any], panels: list[dict[str, Any]]) -> int:
-    return sum(len(told["plays"][play][2]) for panel in panels for play in panel.get("plays", ()))
+def _pile(story: Mapping[str, Any], panels: list[dict[str, Any]]) -> int:
+    return sum(len(story["plays"][play][2]) for panel in panels for play in panel.get("plays", ()))

@@ -126,7 +126,7 @@ def picture_of_game(page: GamePage) -> bytes:
 
     For games that do not count cards, draw only the winners.
     """
-    story: Mapping[str, Any] = page.told
+    story: Mapping[str, Any] = page.story
     picture, turns, card_counts = _Picture(page.title, page.about), len(story["turns"]), count_cards(story)
     most = max((cards for row in card_counts for cards in row), default=0)
     step, high = 640 / max(1, turns), 330 / max(1, most)

@@ -234,14 +234,14 @@ class _Position:
         moment = next(self._session)
         lines = self._teller.describe_move(moment.seat, moment.output, moment.events)
         kind = split.kind(game, side.run.game.results)
-        said = " ".join(line.said for line in lines if line.said) or kind.capitalize()
+        sentence = " ".join(line.said for line in lines if line.said) or kind.capitalize()
         hidden = "; ".join(line.truth for line in lines if line.truth and not line.cards)
         own = [one for one in side.decisions(game) if (one["seat"], one["turn"]) == (game.seat, split.turn)]
         reasons = (each["reasoning"] for one in own for each in one["attempts"][-1:])
         return ShownChoice(
             side.name,
             side.kind,
-            said.removeprefix(f"{self._reader.starts(self._seat)} ") + (f" ({hidden})" if hidden else ""),
+            sentence.removeprefix(f"{self._reader.starts(self._seat)} ") + (f" ({hidden})" if hidden else ""),
             list_faces(self._words, next((line.cards for line in lines if line.cards), ())),
             kind.removeprefix(OTHER_MOVE),
             game.story["lie"] in kind.split(", "),

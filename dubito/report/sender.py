@@ -31,26 +31,26 @@ class Sender:
     quote: Mapping[str, Any] | None = None  # a model's words: text, seat, turn and link
 
 
-def describe_sender(game: Game, record: GameRecord, told: Mapping[str, Any], person: str) -> Sender:
+def describe_sender(game: Game, record: GameRecord, story: Mapping[str, Any], person: str) -> Sender:
     """Describe a game to readers from the view of its human player, or the winner if no human played.
 
     `person` is the human player's name.
     """
-    title, me, names = game.words.TITLE, told.get("me"), told["names"]
-    opens, why = opening(told)
-    if me is None and (model := model_moment(told)):
+    title, me, names = game.words.TITLE, story.get("me"), story["names"]
+    opens, why = opening(story)
+    if me is None and (model := model_moment(story)):
         return Sender(
-            model.title, f"Turn {model.opens} of {len(told['turns'])}.", model.opens, model.title, model.quote
+            model.title, f"Turn {model.opens} of {len(story['turns'])}.", model.opens, model.title, model.quote
         )
     if me is None:
-        said = page_title(f"A game of {title}", names, told["winners"])
-        return Sender(said, f"It starts at the {why}." if why else "", opens, f"{said}.")
+        headline = page_title(f"A game of {title}", names, story["winners"])
+        return Sender(headline, f"It starts at the {why}." if why else "", opens, f"{headline}.")
     review = _review(game, record, me, person)
     lie = game.results.lie_words[0]
     moment = f"Best moment, turn {review.best.turn}: {review.best.text}" if review.best else ""
     opens = review.best.turn if review.best else opens
     rivals = join_names([*dict.fromkeys(name for seat, name in enumerate(record.players) if seat != me)])
-    won = me in told["winners"]
+    won = me in story["winners"]
     if review.caught:
         caught = f"caught {review.caught} of {review.faced} {lie}{'s' * (review.faced != 1)}"
         return Sender(

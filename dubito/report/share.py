@@ -211,8 +211,8 @@ def shared_page(shared: SharedGame, picture: str = "") -> str:
     spare = MAX_PAGE_BYTES - len(_render(replace(shared, page=with_turns(shared.page, 0)), picture).encode())
     page = longest_page(shared.page, spare - _SPARE_BYTES)
     if page is None:
-        raise UsageError(size_message(), hint=SHARE_RUN if "game" in shared.page.told else _SEND_FILE)
-    shown = f"all but {len(page.told['turns']):,} of its {len(shared.page.told['turns']):,} turns"
+        raise UsageError(size_message(), hint=SHARE_RUN if "game" in shared.page.story else _SEND_FILE)
+    shown = f"all but {len(page.story['turns']):,} of its {len(shared.page.story['turns']):,} turns"
     return _render(replace(shared, page=page, left_out=[*shared.left_out, shown]), picture)
 
 
@@ -240,17 +240,17 @@ def _render(shared: SharedGame, picture: str) -> str:
         "record": _data_url("application/json", shared.record.encode()) if shared.record else "",
         "picture": picture,
         "shared": shared,
-        "quote": page.told["quote"] or _find_quote(page.told),
+        "quote": page.story["quote"] or _find_quote(page.story),
     }
     render = Renderer(Site("", pages=()))
     return render(Page("game.html", page.title, [], more, "shared.html"))
 
 
-def _find_quote(told: Mapping[str, Any]) -> dict[str, Any] | None:
+def _find_quote(story: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the model's reason for the decision nearest to the turn at which the page opens."""
-    opens, found = told["opens"], None
-    for one in told["decisions"]:
-        reason = own_words(told, one)
+    opens, found = story["opens"], None
+    for one in story["decisions"]:
+        reason = own_words(story, one)
         if reason and (found is None or abs(one["turn"] - opens) < abs(found["turn"] - opens)):
             found = {
                 "text": reason,

@@ -27,11 +27,11 @@ def suggest_game(source: Run) -> tuple[int, str]:
     first = source.planned.first_game
     best: tuple[bool, bool, bool, int] = (False, False, False, 0)
     game, event = first, ""
-    for number, told in ReplayedGames(source).stories(range(first, first + min(source.tally.games, _SEARCHED_GAMES))):
-        model, opens = model_moment(told), opening(told)[0]
-        what = model.event if model else told["story"][opens - 1] if opens else ""
-        pile = told["turns"][opens - 1].get("scene", {}).get("pile", 0) if opens else 0
-        rank = (bool(told["winners"]), bool(model), bool(model and model.quote), model.stake if model else pile)
+    for number, story in ReplayedGames(source).stories(range(first, first + min(source.tally.games, _SEARCHED_GAMES))):
+        model, opens = model_moment(story), opening(story)[0]
+        what = model.event if model else story["story"][opens - 1] if opens else ""
+        pile = story["turns"][opens - 1].get("scene", {}).get("pile", 0) if opens else 0
+        rank = (bool(story["winners"]), bool(model), bool(model and model.quote), model.stake if model else pile)
         if rank > best:
             best, game, event = rank, number, what
     return game, event
@@ -48,7 +48,7 @@ def shared_game(source: Run, number: int, play_url: str = "") -> SharedGame:
     if record is None:
         raise UsageError(f"{size_message()} (more than {_MAX_MOVES:,} moves)", hint=SHARE_RUN)
     (page,) = shown.pages()
-    story = {**page.told, "shared": shown.asked.shared.pieces}
+    story = {**page.story, "shared": shown.asked.shared.pieces}
     if story["winners"]:
         story["odds"] = odds_or_reason(source, number)
     about = describe_results(source.game.results, source.outcome_of(number), story["names"], len(story["turns"]))

@@ -628,13 +628,13 @@ class GamePage:
     path: str
     title: str
     about: str
-    told: Mapping[str, Any]
+    story: Mapping[str, Any]
     proof: str = ""  # how to verify the game
     warnings: Sequence[str] = ()
 
     @property
     def data(self) -> dict[str, Any]:
-        return {**self.told, "about": self.about, "proof": self.proof, "warnings": list(self.warnings)}
+        return {**self.story, "about": self.about, "proof": self.proof, "warnings": list(self.warnings)}
 
 
 def _with_kinds(block: Block, kinds: Mapping[str, str]) -> Block:

@@ -11,18 +11,18 @@ from dubito.report.tables import GamePage
 from dubito.show.story import Texts, panel_states
 
 
-def _without_bodies(told: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _with_attempts(told, raw=None)
+def _without_bodies(story: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _with_attempts(story, raw=None)
 
 
-def _without_requests(told: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _with_attempts(told, raw=None, system=[], said=[])
+def _without_requests(story: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _with_attempts(story, raw=None, system=[], said=[])
 
 
-def _with_attempts(told: Mapping[str, Any], **changed: Any) -> Mapping[str, Any]:
+def _with_attempts(story: Mapping[str, Any], **changed: Any) -> Mapping[str, Any]:
     """Return the data with every attempt changed in this way, and without texts that are no longer used."""
     pieces, shared, kept = Texts(), Texts(), Texts()
-    pieces.pieces, shared.pieces = told["pieces"], told["shared"]
+    pieces.pieces, shared.pieces = story["pieces"], story["shared"]
     rest = Texts()
 
     def copy_text(runs: list[int] | None, old: Texts, new: Texts) -> list[int] | None:
@@ -35,25 +35,25 @@ def _with_attempts(told: Mapping[str, Any], **changed: Any) -> Mapping[str, Any]
         system = [copy_text(runs, shared, rest) for runs in one["system"]]
         return one | texts | {"said": said, "system": system, "rest": copy_text(one["rest"], shared, rest)}
 
-    if not told["decisions"]:
-        return told
-    decisions = [{**one, "attempts": [shorten_attempt(each) for each in one["attempts"]]} for one in told["decisions"]]
-    return {**told, "decisions": decisions, "pieces": kept.pieces, "shared": rest.pieces}
+    if not story["decisions"]:
+        return story
+    decisions = [{**one, "attempts": [shorten_attempt(each) for each in one["attempts"]]} for one in story["decisions"]]
+    return {**story, "decisions": decisions, "pieces": kept.pieces, "shared": rest.pieces}
 
 
-def _without_odds(told: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {key: value for key, value in told.items() if key != "odds"}
+def _without_odds(story: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {key: value for key, value in story.items() if key != "odds"}
 
 
-def _without_decisions(told: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**told, "decisions": [], "pieces": [], "shared": []}
+def _without_decisions(story: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**story, "decisions": [], "pieces": [], "shared": []}
 
 
 Trim = Callable[[SharedGame], SharedGame]
 
 
 def _trim_data(trim: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Trim:
-    return lambda shared: replace(shared, page=replace(shared.page, told=trim(shared.page.told)))
+    return lambda shared: replace(shared, page=replace(shared.page, story=trim(shared.page.story)))
 
 
 TRIMS: Final[tuple[tuple[str, Trim], ...]] = (  # applied in order, each with a description of what it leaves out
@@ -67,7 +67,7 @@ TRIMS: Final[tuple[tuple[str, Trim], ...]] = (  # applied in order, each with a 
 
 def longest_page(page: GamePage, most_bytes: int) -> GamePage | None:
     """Return the page with as many turns as fit into this many bytes, or None if fewer than two turns fit."""
-    low, high = 0, len(page.told["turns"])
+    low, high = 0, len(page.story["turns"])
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if _size_of_turns(with_turns(page, middle)) <= most_bytes else (low, middle - 1)
@@ -75,14 +75,14 @@ def longest_page(page: GamePage, most_bytes: int) -> GamePage | None:
 
 
 def _size_of_turns(page: GamePage) -> int:
-    return len(str(embed_json({key: page.told[key] for key in ("turns", "story")})).encode())
+    return len(str(embed_json({key: page.story[key] for key in ("turns", "story")})).encode())
 
 
 def with_turns(page: GamePage, count: int) -> GamePage:
     """Return the page with this many turns, centred on the turn at which it opens."""
-    told = page.told
-    turns, opens = told["turns"], told["opens"]
+    story = page.story
+    turns, opens = story["turns"], story["opens"]
     first = max(0, min(opens - count // 2 - 1, len(turns) - count))
-    window = {"turns": turns[first : first + count], "story": told["story"][first : first + count]}
-    panels = next(islice(panel_states(told), first, None))
-    return replace(page, told={**told, **window, "panels": panels, "opens": opens - first, "first": first})
+    window = {"turns": turns[first : first + count], "story": story["story"][first : first + count]}
+    panels = next(islice(panel_states(story), first, None))
+    return replace(page, story={**story, **window, "panels": panels, "opens": opens - first, "first": first})

@@ -26,7 +26,7 @@ class LieReview:
     faced: int = 0  # lies that the seat could call
     caught: int = 0
     calls: int = 0
-    told: int = 0  # the seat's own lies
+    lies: int = 0  # the seat's own
     exposed: set[int] = field(default_factory=set)  # the turns in which others called the seat's lies
     best: KeyMove | None = None
     worst: KeyMove | None = None
@@ -52,12 +52,12 @@ class LieReview:
 
     def figures(self, lie: str, call: str) -> list[tuple[str, str, str]]:
         """Return three figures with a title and a note each, or none if the seat neither faced nor told a lie."""
-        if not (self.faced or self.calls or self.told):
+        if not (self.faced or self.calls or self.lies):
             return []
         wrong = self.calls - self.caught
         return [
             (f"{lie.capitalize()}s caught", f"{self.caught} of {self.faced}", "that you could call"),
-            (f"Your {lie}s", str(self.told), f"{len(self.exposed)} caught"),
+            (f"Your {lie}s", str(self.lies), f"{len(self.exposed)} caught"),
             (f"Wrong {call}s", str(wrong), f"of {self.calls}"),
         ]
 
@@ -81,7 +81,7 @@ def review_lies(
     for place, output in enumerate(outputs):
         if place >= repeated and not isinstance(output, Forfeit):
             seat, turn, lie_mark = state.seat, state.turns_played + 1, game.lie_mark(state, output)
-            review.told += seat == me and game.lie(state, output) is not None
+            review.lies += seat == me and game.lie(state, output) is not None
             if lie_mark is not None and lie_mark.of is not None:
                 if seat == me:
                     review.note_reaction(lie_mark, turn, me, lie)

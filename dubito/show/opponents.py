@@ -246,8 +246,8 @@ class Opponents:
                 own = replace(own, seed=seed, rules=rules)
                 own = own if on_text is None else with_listener(own, on_decision, on_text)
             adviser = self._models.programs.get(adviser_name(name))
-            told = adviser and replace(adviser, seed=seed, rules=rules).open_game(len(names) + persons)
-            services.append(own and GameServices(own, journal, adviser=told))
+            advising = adviser and replace(adviser, seed=seed, rules=rules).open_game(len(names) + persons)
+            services.append(own and GameServices(own, journal, adviser=advising))
         return entrants, services
 
     def kinds(self, names: Sequence[str]) -> list[PlayerKind]:

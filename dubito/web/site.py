@@ -51,7 +51,7 @@ def page(folder: Path, name: str, goes_on: bool) -> str:
     """Return a saved game's page. `goes_on` is whether its reader has an unfinished game."""
     path = _saved(folder, name)
     shown = page_of_file(path, f"games/{name}", f"{path.relative_to(folder.parent)}")
-    return _viewer()(replace(shown, told={**shown.told, "play_on": {"saved": name, "goes_on": goes_on}}))
+    return _viewer()(replace(shown, story={**shown.story, "play_on": {"saved": name, "goes_on": goes_on}}))
 
 
 def _saved(folder: Path, name: str) -> Path:
@@ -185,7 +185,7 @@ class PlaySite:
             "rules",
             games=self.tables.games,
             game=game,
-            told=words.rules(rules, players),
+            lines=words.rules(rules, players),
             in_short=words.summarize_rules(rules),
             sizes=range(least, most + 1),
             players=players,

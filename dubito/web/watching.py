@@ -148,8 +148,8 @@ class SavedGame(GameSource):
 
     def data(self, game: int) -> dict[str, Any]:
         page = self._page
-        return {**page.told, "truths": []} | _page_fields(
-            page.told["names"], page.title, page.about, True, page.warnings
+        return {**page.story, "truths": []} | _page_fields(
+            page.story["names"], page.title, page.about, True, page.warnings
         )
 
 

@@ -64,7 +64,7 @@ def test_review_and_record_begin_at_the_moment(moment: RunMoment) -> None:
         sitting.step(output_of(sitting.game, sitting.setup.begun[0]))
     _begin(sitting)
     review = sitting.review_lies()
-    assert (review.told, review.faced) == (0, 0)
+    assert (review.lies, review.faced) == (0, 0)
     again = _take_over(moment)
     again.replay(sitting.outputs, again.step)
     assert again.is_asked

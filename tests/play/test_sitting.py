@@ -153,7 +153,7 @@ def test_the_end_panel_of_bs_counts_every_play_the_person_judged(seed: int, seat
         sitting.step(given)
     assert faced >= 5
     review = sitting.review_lies()
-    assert (review.caught, review.faced, review.calls, review.told) == (right, faced, calls, lies)
+    assert (review.caught, review.faced, review.calls, review.lies) == (right, faced, calls, lies)
     figures = [figure for _, figure, _ in review.figures("lie", "accusation")]
     assert figures == [f"{right} of {faced}", f"{lies}", f"{calls - right}"]
 

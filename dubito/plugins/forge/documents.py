@@ -18,7 +18,7 @@ class RoundResult(DocumentPart):
 
     round: int
     file: str = Field(description="path of the file; empty if the reply contained none that could be used")
-    problems: list[str] = Field(description="what the model was told is wrong with it")
+    problems: list[str] = Field(description="what is wrong with the file")
     training: Interval | None = Field(description="its result in the training deals; null if it was not played")
     held_out: Interval | None = Field(description="its result in the held-out deals")
     training_gain: Interval | None = Field(description="its gain over the reference in the training deals")

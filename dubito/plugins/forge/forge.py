@@ -132,7 +132,7 @@ class _Work:
     folder: Path
     pipeline: Pipeline
     rounds: list[Round] = field(default_factory=list)
-    _turns: list[tuple[str, str]] = field(default_factory=list)  # each reply, and what the model was told
+    _turns: list[tuple[str, str]] = field(default_factory=list)  # each reply, and the feedback to it
 
     def do_round(self, number: int) -> None:
         text, failure = self._ask(number)
@@ -177,15 +177,15 @@ class _Work:
             )
 
     def _tell(self, one: Round) -> str:
-        """Return what the model is told about a round. It is kept, since requests must repeat it exactly."""
+        """Return the feedback about a round. It is kept, since requests must repeat it exactly."""
         file = self.folder / f"told-{one.number}.txt"
         if file.exists():
             return read_text(file)
         rows = [] if one.training is None else ranking_rows(one.training)
         mistakes = [] if one.training is None else find_mistakes(one.training.folder, one.name, _MISTAKES)
-        told = tell_round(one.number, one.problems, rows, one.name, self.bench.game, self.order.training, mistakes)
-        write_whole(file, told)
-        return told
+        feedback = tell_round(one.number, one.problems, rows, one.name, self.bench.game, self.order.training, mistakes)
+        write_whole(file, feedback)
+        return feedback
 
     def describe_last(self) -> str:
         one = self.rounds[-1]

@@ -1,4 +1,4 @@
-"""The tables and pages of a forge: its rounds, and each bot's source, changes, results and what the model was told."""
+"""The tables and pages of a forge: its rounds, and each bot's source, changes, results and the feedback to the model."""
 
 from collections.abc import Iterator
 from difflib import unified_diff
@@ -126,9 +126,9 @@ def _describe_round(one: Round, before: Round | None, forged: Forged, bench: Ben
     if forged.chosen is one:
         says.insert(0, Paragraph("The chosen round: the best on held-out deals.", answer=True))
     yield Section("", [*says, *_tables_of_sizes(one, bench)])
-    told = forged.folder / f"told-{one.number}.txt"
-    if told.exists():
-        yield Section("What the model was told", [Verbatim("after this round", read_text(told).strip())])
+    feedback = forged.folder / f"told-{one.number}.txt"
+    if feedback.exists():
+        yield Section("Feedback to the model", [Verbatim("after this round", read_text(feedback).strip())])
     if one.written.source:
         if before is not None:
             lines = unified_diff(

@@ -1,4 +1,4 @@
-"""What the model is told: how to write a bot, the game, and what came of each round."""
+"""The texts for the model: how to write a bot, the game, and the feedback after each round."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ def tell_round(
     number: int, problems: Sequence[str], rows: Sequence[RankingRow], name: str, game: Game, deals: int,
     mistakes: Sequence[Mistake],
 ) -> str:  # fmt: skip
-    """Return what the model is told after a round."""
+    """Return the feedback to the model after a round."""
     parts = [f"Round {number} is over."]
     parts += ["Problems:\n" + "\n".join(f"- {one_line(problem, 500)}" for problem in problems)] if problems else []
     if rows:

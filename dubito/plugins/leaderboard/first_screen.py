@@ -127,6 +127,6 @@ def _lies(row: Row) -> Iterator[tuple[int, ModelMoment]]:
         return
     per_deal, seats = run.planned.games_per_deal, run.planned.contender_seats
     own = (game for game in choose_games(row.submission).games if game % per_deal // seats == row.place)
-    for game, told in ReplayedGames(run).stories(own):
-        if (moment := model_moment(told, only_lies=True)) is not None:
+    for game, story in ReplayedGames(run).stories(own):
+        if (moment := model_moment(story, only_lies=True)) is not None:
             yield game, moment

@@ -23,8 +23,8 @@ window.dubitoBoard = (view) => {
   }
 
   // The cards replace the text after its first colon.
-  function line(said, cards = []) {
-    return make("p", said.includes("\n") ? "hand drawn" : "hand", ...drawnIn(said, cards));
+  function line(text, cards = []) {
+    return make("p", text.includes("\n") ? "hand drawn" : "hand", ...drawnIn(text, cards));
   }
 
   function folded([title, text]) {
@@ -68,8 +68,8 @@ window.dubitoBoard = (view) => {
     const moved = turn?.seat === seat;
     if (moved) item.setAttribute("aria-current", "true");
     item.classList.toggle("mover", moved);
-    const said = moved && turn.speech;
-    if (said) item.append(make("p", said.length > LONGEST_BUBBLE ? "bubble long" : "bubble", said));
+    const speech = moved && turn.speech;
+    if (speech) item.append(make("p", speech.length > LONGEST_BUBBLE ? "bubble long" : "bubble", speech));
     if (view.isOpen(seat) && isNow && game.words) item.append(make("p", "bubble long thought", game.words));
     if (isOnFelt()) place(item, seat);
     return item;
@@ -114,9 +114,9 @@ window.dubitoBoard = (view) => {
     return [list];
   }
 
-  function truly([said, drawn]) {
+  function truly([sentence, drawn]) {
     const list = make("span", "cards", ...faces(drawn).map((one) => face(one)));
-    return make("p", "", ...(drawn.length ? [list, " "] : []), said);
+    return make("p", "", ...(drawn.length ? [list, " "] : []), sentence);
   }
 
   // What happened in secret, except for a play that lies on a pile.
@@ -157,7 +157,7 @@ window.dubitoBoard = (view) => {
     }
     const liar = game.plays[panels.flatMap((panel) => panel.plays ?? []).at(-1)]?.[0];
     const known = scene.known || view.isOpen(Object.keys(scene.panels).length ? seat : liar);
-    const told = {
+    const data = {
       ...scene,
       known,
       cards: known || scene.shown ? faces(scene.cards) : [],
@@ -174,7 +174,7 @@ window.dubitoBoard = (view) => {
           return { seat: item, to: item.querySelector(".avatar"), held: item.querySelector(".held") };
         },
       },
-      told,
+      data,
       factor,
     );
   }

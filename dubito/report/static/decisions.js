@@ -69,24 +69,24 @@ window.dubitoDecisions = (view) => {
   }
 
   function cost(attempt) {
-    const said = [ORIGINS[attempt.origin] ?? `from ${attempt.origin}`];
-    if (attempt.tries) said.push(count(attempt.tries, "call"));
-    if (attempt.seconds !== null) said.push(`${attempt.seconds.toFixed(2)} s`);
+    const parts = [ORIGINS[attempt.origin] ?? `from ${attempt.origin}`];
+    if (attempt.tries) parts.push(count(attempt.tries, "call"));
+    if (attempt.seconds !== null) parts.push(`${attempt.seconds.toFixed(2)} s`);
     if (attempt.tokens) {
-      said.push(`${attempt.tokens[0]} tokens in (${attempt.tokens[1]} cached), ${attempt.tokens[2]} out`);
+      parts.push(`${attempt.tokens[0]} tokens in (${attempt.tokens[1]} cached), ${attempt.tokens[2]} out`);
     }
-    if (!attempt.tries) said.push("no call");
-    else said.push(attempt.cost === null ? "cost unknown" : `$${attempt.cost.toFixed(6)}`);
-    return said.join(" · ");
+    if (!attempt.tries) parts.push("no call");
+    else parts.push(attempt.cost === null ? "cost unknown" : `$${attempt.cost.toFixed(6)}`);
+    return parts.join(" · ");
   }
 
   function attempt(one, number, of) {
     const box = make("div", "attempt");
     if (of > 1) box.append(make("h4", "", number ? `Re-ask ${number}` : "First request"));
     box.append(make("p", "cost", cost(one)));
-    const said = one.said.map(([role, runs]) => [role, read(runs, game.pieces)]);
-    const alone = said.length === 1; // otherwise each message has its role as a heading
-    const prompt = said.flatMap(([role, words]) => (alone ? [words] : [make("p", "note", `${role}:`), words]));
+    const messages = one.said.map(([role, runs]) => [role, read(runs, game.pieces)]);
+    const alone = messages.length === 1; // otherwise each message has its role as a heading
+    const prompt = messages.flatMap(([role, words]) => (alone ? [words] : [make("p", "note", `${role}:`), words]));
     const reply = one.reply !== null
       ? read(one.reply, game.pieces)
       : make("p", "none", one.cause ? `No reply: ${one.cause}` : "Empty reply");
@@ -114,20 +114,20 @@ window.dubitoDecisions = (view) => {
   }
 
   function stated(one) {
-    const said = `Stated probability that ${one.stating}: ${Math.round(100 * one.p_bluff)} %.`;
+    const statement = `Stated probability that ${one.stating}: ${Math.round(100 * one.p_bluff)} %.`;
     const gauge = make("meter");
     gauge.value = one.p_bluff;
     gauge.setAttribute("aria-hidden", "true"); // the number is next to it
-    if (one.truth === null) return make("p", "", said, " ", gauge);
+    if (one.truth === null) return make("p", "", statement, " ", gauge);
     const truth = make("span", one.truth ? "bluff" : "honest", one.truth ? `✗ ${one.truths[0]}` : `✓ ${one.truths[1]}`);
-    return make("p", "", said, " ", gauge, "Actually: ", truth, ".");
+    return make("p", "", statement, " ", gauge, "Actually: ", truth, ".");
   }
 
   // Shows the probabilities that the model stated for its answers, except for questions asked once per case.
   function odds(one, attempts) {
-    const told = attempts.map((each) => each.odds?.[one.node] ?? each.odds?.answer).filter(Boolean).at(-1);
-    if (!told) return null;
-    const shares = told.map(([answer, share]) => `${answered(answer)} ${Math.round(100 * share)} %`);
+    const last = attempts.map((each) => each.odds?.[one.node] ?? each.odds?.answer).filter(Boolean).at(-1);
+    if (!last) return null;
+    const shares = last.map(([answer, share]) => `${answered(answer)} ${Math.round(100 * share)} %`);
     return make("p", "note", `Probabilities stated by the model: ${shares.join(", ")}.`);
   }
 
@@ -185,8 +185,8 @@ window.dubitoDecisions = (view) => {
     const box = make("article", "decision", heading, asked, about);
     box.id = `asked-${one.link}`; // not the link itself, or the browser would scroll past the table
     box.classList.toggle("linked", opened === one.link);
-    const told = one.outcome.startsWith(FALLBACK) ? null : odds(one, first.attempts);
-    if (told) heading.after(told);
+    const shown = one.outcome.startsWith(FALLBACK) ? null : odds(one, first.attempts);
+    if (shown) heading.after(shown);
     if (one.p_bluff !== null) heading.after(stated(one));
     return box;
   }

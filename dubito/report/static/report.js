@@ -48,7 +48,7 @@
     return `${value.toFixed(digits)} [${low.toFixed(digits)}, ${high.toFixed(digits)}]`;
   }
 
-  function said(spec, row) {
+  function describe(spec, row) {
     const known = spec.series.filter((series) => series.points[row]);
     return tooltip(spec.names[row], known.map((series) => `${series.name}: ${percent(series.points[row])}`));
   }
@@ -148,7 +148,7 @@
       data: one.points.map((point, row) => (point ? [point[0], row, point[1] ?? point[0], point[2] ?? point[0]] : null))
         .filter(Boolean),
       itemStyle: { color: style.colours[drawnAs(place)[0]] },
-      tooltip: { formatter: (p) => said(spec, p.value[1]) },
+      tooltip: { formatter: (p) => describe(spec, p.value[1]) },
       renderItem: (_, api) => {
         const [x, y] = api.coord([api.value(0), api.value(1)]);
         const [from] = api.coord([api.value(2), api.value(1)]);
@@ -210,7 +210,7 @@
       barMaxWidth: 22,
       itemStyle: { color: style.colours[place], borderColor: style.paper, borderWidth: 1 },
       data: one.points.map((point) => (point ? point[0] : 0)),
-      tooltip: { formatter: (p) => said(spec, p.dataIndex) },
+      tooltip: { formatter: (p) => describe(spec, p.dataIndex) },
     }));
     const option = base(spec, style);
     option.legend.data = spec.series.map((one) => ({ name: one.name }));

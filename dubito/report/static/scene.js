@@ -20,7 +20,7 @@ window.dubitoScene = (() => {
   }
 
   class Scene {
-    #told;
+    #drawn;
     #table;
     #wake = null;
     #motions = [];
@@ -28,32 +28,32 @@ window.dubitoScene = (() => {
 
     // `table` has the felt, the pile's top cards `top` and all its cards `pile`, and `place(seat)`: the element that says and takes, where
     // cards fly `to`, and the text `held` with the number of cards.
-    constructor(table, told) {
-      [this.#table, this.#told] = [table, told];
+    constructor(table, drawn) {
+      [this.#table, this.#drawn] = [table, drawn];
       const { back, face } = window.dubitoCards;
-      this.flips = Array.from({ length: told.count }, (_, at) => {
-        const known = told.cards[at];
+      this.flips = Array.from({ length: drawn.count }, (_, at) => {
+        const known = drawn.cards[at];
         const flip = make("span", known ? "flip" : "flip unknown", ...(known ? [face(known)] : []), back());
-        if (told.wrong[at]) flip.classList.add("lie");
+        if (drawn.wrong[at]) flip.classList.add("lie");
         return flip;
       });
       this.stage = make("div", "reveal", ...this.flips);
       this.stage.setAttribute("aria-hidden", "true"); // the sentence afterwards tells it
-      this.stage.style.setProperty("--cards", Math.max(3, told.count));
-      this.bubble = make("p", "bubble call", told.call);
+      this.stage.style.setProperty("--cards", Math.max(3, drawn.count));
+      this.bubble = make("p", "bubble call", drawn.call);
       this.bubble.setAttribute("aria-hidden", "true");
     }
 
     // Resolves to "ended", "skipped" or "stopped".
     async play(factor) {
       const { felt } = this.#table;
-      const turning = this.#told.known ? [] : this.flips.filter((flip) => !flip.matches(".unknown"));
-      if (this.#told.known) { for (const flip of this.flips) flip.classList.add("turned"); }
+      const turning = this.#drawn.known ? [] : this.flips.filter((flip) => !flip.matches(".unknown"));
+      if (this.#drawn.known) { for (const flip of this.flips) flip.classList.add("turned"); }
       const steps = [
         ["call", CALL, () => this.#call()],
         ...turning.map((flip) => ["turn", TURN, () => flip.classList.add("turned")]),
-        ...(this.#told.stamp ? [["stamp", STAMP, () => this.#stamp()]] : []),
-        ...(this.#told.taker === null ? [] : [["flight", 0, () => this.#fly(factor)]]),
+        ...(this.#drawn.stamp ? [["stamp", STAMP, () => this.#stamp()]] : []),
+        ...(this.#drawn.taker === null ? [] : [["flight", 0, () => this.#fly(factor)]]),
       ];
       document.addEventListener("keydown", this);
       felt.addEventListener("click", this);
@@ -94,7 +94,7 @@ window.dubitoScene = (() => {
         this.stage.style.left = `${spot.x + spot.width / 2 - box.x}px`;
         this.stage.style.top = `${spot.y + spot.height / 2 - box.y}px`;
       }
-      const { caller, taker } = this.#told;
+      const { caller, taker } = this.#drawn;
       const seat = place(caller).seat;
       seat.append(this.bubble);
       for (const one of [caller, taker]) if (one !== null) place(one).seat.classList.add("acting");
@@ -103,13 +103,13 @@ window.dubitoScene = (() => {
     }
 
     #stamp() {
-      this.stage.append(make("b", `stamp ${this.#told.bad ? "bluff" : "honest"}`, this.#told.stamp));
+      this.stage.append(make("b", `stamp ${this.#drawn.bad ? "bluff" : "honest"}`, this.#drawn.stamp));
     }
 
     // Returns how long it takes, in ms.
     #fly(factor) {
       const { pile, place } = this.#table;
-      const { taker, pile: taken } = this.#told;
+      const { taker, pile: taken } = this.#drawn;
       const { to, held } = place(taker);
       const cards = [...this.flips, ...pile.filter((card) => !card.matches(".lifted"))].slice(0, IN_FLIGHT);
       this.#count(held, taken);
@@ -154,7 +154,7 @@ window.dubitoScene = (() => {
       felt.removeEventListener("click", this);
       for (const motion of this.#motions) motion.cancel();
       for (const card of [...top, ...pile]) card.classList.remove("lifted");
-      for (const one of [this.#told.caller, this.#told.taker]) {
+      for (const one of [this.#drawn.caller, this.#drawn.taker]) {
         if (one !== null) place(one).seat.classList.remove("acting");
       }
       this.stage.remove();
@@ -175,9 +175,9 @@ window.dubitoScene = (() => {
     running = null;
   }
 
-  function play(table, told, factor) {
+  function play(table, drawn, factor) {
     stop();
-    running = new Scene(table, told);
+    running = new Scene(table, drawn);
     return running.play(factor);
   }
 
