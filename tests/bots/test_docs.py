@@ -106,9 +106,9 @@ def line_of_shell(line: str, shell: Shell) -> str:
     """Run a command line from a guide, which must succeed, and return its output."""
     program, *words = shlex.split(line, comments=True)
     if program == "dubito":
-        said = shell(*words)
-        assert said.code == 0, said.err
-        return said.out
+        result = shell(*words)
+        assert result.code == 0, result.err
+        return result.out
     words = [sys.executable, "-m", program, "-p", "no:cacheprovider", *words] if program == "pytest" else [line]
     done = subprocess.run(words, shell=len(words) == 1, cwd=shell.folder, capture_output=True, text=True, check=True)
     return done.stdout

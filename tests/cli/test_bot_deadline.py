@@ -27,23 +27,23 @@ LATE = "turn 4: node C (should_doubt) took longer than 2 s (looping.py, line 9)"
 def test_looping_bot_stops_the_run_by_name(shell: Shell, games: int, workers: int) -> None:
     game = games - 5
     shell.bot("looping.py", LOOPING.replace("GAME", f"{game}"))
-    said = shell(*RUN, "--games", f"{games}", "--workers", f"{workers}", "--bot-deadline", "2")
-    assert said.code == 3
-    assert f" failed in game {game}, deal {game}, {LATE}; {game:,} of {games:,} games are saved in out" in said.err
+    result = shell(*RUN, "--games", f"{games}", "--workers", f"{workers}", "--bot-deadline", "2")
+    assert result.code == 3
+    assert f" failed in game {game}, deal {game}, {LATE}; {game:,} of {games:,} games are saved in out" in result.err
     assert "bot_deadline" not in Path("out/manifest.yaml").read_text(), "finished runs do not depend on it"
 
 
 def test_fallback_plays_the_turn_and_is_replayed(shell: Shell) -> None:
     shell.bot("looping.py", LOOPING.replace("GAME", "5"))
     fallback = (*RUN, "--games", "10", "--on-bot-error", "fallback")
-    said = shell(*fallback, "--bot-deadline", "2")
-    assert said.code == 0
-    assert said.err.splitlines() == [
+    result = shell(*fallback, "--bot-deadline", "2")
+    assert result.code == 0
+    assert result.err.splitlines() == [
         "note: games in which a bot exceeds bot_deadline are not repeatable, since speed depends on the machine",
         "note: Looping only plays against itself; add another bot to compare it",
     ]
-    assert "warning: The fallback played 1 turn for Looping after bot errors." in said.out
-    assert f"failed in game 5, deal 5, {LATE}" in said.out
+    assert "warning: The fallback played 1 turn for Looping after bot errors." in result.out
+    assert f"failed in game 5, deal 5, {LATE}" in result.out
     assert yaml.safe_load(Path("out/manifest.yaml").read_text())["identity"]["bot_deadline"] == 2
     replayed = shell("replay", "out")
     assert (replayed.code, replayed.out.split()[0]) == (0, "identical:"), replayed
@@ -53,9 +53,9 @@ def test_fallback_plays_the_turn_and_is_replayed(shell: Shell) -> None:
 
 def test_one_game_has_a_deadline_too(shell: Shell) -> None:
     shell.bot("looping.py", LOOPING.replace("GAME", "0"))
-    said = shell("watch", "Looping", "Looping", "Looping", "--bot-deadline", "2")
-    assert said.code == 3
-    assert said.err.endswith("node C (should_doubt) took longer than 2 s (looping.py, line 9)\n")
+    result = shell("watch", "Looping", "Looping", "Looping", "--bot-deadline", "2")
+    assert result.code == 3
+    assert result.err.endswith("node C (should_doubt) took longer than 2 s (looping.py, line 9)\n")
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ def test_one_game_has_a_deadline_too(shell: Shell) -> None:
     ],
 )
 def test_deadline_of_zero_is_refused(shell: Shell, words: tuple[str, ...], sentence: str) -> None:
-    said = shell("run", *words)
-    assert (said.code, said.err) == (2, sentence)
+    result = shell("run", *words)
+    assert (result.code, result.err) == (2, sentence)
 
 
 def test_run_with_models_refuses_a_deadline(shell: Shell) -> None:
-    said = shell("run", "--bots", "StefaBot,house:house-honest", "--bot-deadline", "1")
-    assert said.code == 2
-    assert said.err.startswith("dubito: bot_deadline: games with models or programs run in threads")
+    result = shell("run", "--bots", "StefaBot,house:house-honest", "--bot-deadline", "1")
+    assert result.code == 2
+    assert result.err.startswith("dubito: bot_deadline: games with models or programs run in threads")
     assert not Path("runs").exists()

@@ -125,9 +125,9 @@ def config_of(words: Sequence[str]) -> Config:
 
 def test_stopped_run_names_the_command_that_continues_it(shell: Shell) -> None:
     folder = 'it\'s a $(touch x) & "more"; *'
-    said = stopped_run(shell, "--output", folder, "--seed", "5", "--jokers", "1", "--in-flight", "2")
-    assert said.code == 3
-    ((*words,),) = [one for one in advised(said.err) if one[0] == "run"]
+    result = stopped_run(shell, "--output", folder, "--seed", "5", "--jokers", "1", "--in-flight", "2")
+    assert result.code == 3
+    ((*words,),) = [one for one in advised(result.err) if one[0] == "run"]
     status = shell("status", folder)
     line = next(line for line in status.out.splitlines() if line.startswith("to continue: "))
     assert line == f"to continue: {build_command(*words)}"
@@ -179,9 +179,9 @@ def test_changed_bot_is_named_and_nothing_is_played(shell: Shell) -> None:
     assert shell("run", "--bots", "Mine,StefaBot,RandomBoi", "--games", "9", "--output", "r", "--quiet").code == 0
     before = {path.name: path.read_bytes() for path in Path("r").iterdir()}
     file.write_text(file.read_text() + "\n# changed\n")
-    said = shell("run", "r", "--games", "18", "--quiet")
-    assert said.code == 2
-    assert said.err == (
+    result = shell("run", "r", "--games", "18", "--quiet")
+    assert result.code == 2
+    assert result.err == (
         "dubito: r cannot be continued: Mine's file has changed; undo the change, or start a new run; nothing was "
         "played\n"
     )
@@ -197,10 +197,10 @@ def test_changed_prompt_is_named_and_nothing_is_asked(shell: Shell) -> None:
     assert shell("run", *words, "--games", "2", "--output", "r").code == 0
     prompt = Path("prompts/mine/user.jinja")
     prompt.write_text(prompt.read_text() + "More.\n")
-    said = shell("run", "r", "--games", "4")
-    assert said.code == 2
-    assert "r cannot be continued: house:house-random@mine's prompt has changed: " in said.err
-    assert "user.jinja" in said.err
+    result = shell("run", "r", "--games", "4")
+    assert result.code == 2
+    assert "r cannot be continued: house:house-random@mine's prompt has changed: " in result.err
+    assert "user.jinja" in result.err
 
 
 @pytest.mark.parametrize(
@@ -214,8 +214,8 @@ def test_other_identity_is_refused(shell: Shell, edit: tuple[str, str], named: s
     assert shell("run", *FIELD, "--games", "9", "--seed", "0", "--on-bot-error", "stop", "--output", "r").code == 0
     file = Path("r") / CONFIG
     file.write_text(file.read_text().replace(*edit))
-    said = shell("run", "r", "--games", "18")
-    assert (said.code, named in said.err) == (2, True), said.err
+    result = shell("run", "r", "--games", "18")
+    assert (result.code, named in result.err) == (2, True), result.err
 
 
 REFUSED: Final = {
@@ -239,10 +239,10 @@ REFUSED: Final = {
 @pytest.mark.parametrize("flag", in_gate(REFUSED, 4))
 def test_other_settings_beside_a_run_are_refused_in_one_sentence(shell: Shell, flag: str) -> None:
     assert shell("run", *FIELD, "--games", "9", "--output", "r", "--quiet").code == 0
-    said = shell("run", "r", flag, REFUSED[flag])
-    assert (said.code, said.out) == (2, "")
-    assert said.err.startswith(f"dubito: {flag} cannot change r, which has started with its own settings; ")
-    assert said.err.count("\n") == 1
+    result = shell("run", "r", flag, REFUSED[flag])
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith(f"dubito: {flag} cannot change r, which has started with its own settings; ")
+    assert result.err.count("\n") == 1
 
 
 def test_settings_that_can_be_set_again_are_those_that_change_no_result() -> None:
@@ -286,27 +286,27 @@ def test_what_is_no_run_is_refused_in_one_sentence(shell: Shell, words: tuple[st
     Path("empty").mkdir()
     shutil.copytree("folder/r", "bare")
     Path("bare", CONFIG).unlink()
-    said = shell("run", *words)
-    assert (said.code, said.out) == (2, "")
-    assert sentence in said.err
-    assert said.err.count("\n") == 1
+    result = shell("run", *words)
+    assert (result.code, result.out) == (2, "")
+    assert sentence in result.err
+    assert result.err.count("\n") == 1
 
 
 def test_shard_continues_as_a_shard(shell: Shell) -> None:
     words = (*FIELD, "--games", "2000", "--quiet")
     assert shell("run", *words, "--shard", "2/2", "--output", "s").code == 0
-    said = shell("run", "s", "--quiet")
-    assert (said.code, "already finished in s" in said.err) == (0, True)
+    result = shell("run", "s", "--quiet")
+    assert (result.code, "already finished in s" in result.err) == (0, True)
     assert shell("run", "s", "--games", "4000").code == 2
 
 
 def test_rating_is_continued_by_its_own_command(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     flags = ("--book", "kuhn-1", "--output", "rated", "--budget", "calls=5", "--quiet", "--no-preflight")
-    said = shell("rate", "house:house-random@plain", *flags)
-    if "needs the plugin" in said.err or "openspiel" in said.err.lower():
+    result = shell("rate", "house:house-random@plain", *flags)
+    if "needs the plugin" in result.err or "openspiel" in result.err.lower():
         pytest.skip("OpenSpiel is not installed")
-    assert said.code == 3, said.err
-    assert build_command("rate", "house:house-random@plain", *flags) in said.err
+    assert result.code == 3, result.err
+    assert build_command("rate", "house:house-random@plain", *flags) in result.err
     part = Path("rated/field")
     assert build_command("rate", "house:house-random@plain", *flags) in shell("status", str(part)).out
     refused = shell("run", str(part))
@@ -360,9 +360,9 @@ def test_advised_recording_asks_the_same_server_the_same_way(
         assert shell("prompts", "test", *words, "--quiet").code == 0
         prompt = Path("own prompt/user.jinja")
         prompt.write_text(prompt.read_text() + "Think.\n")
-        said = shell("prompts", "test", "./own prompt", "--cassette", "my cassette.yaml")
-        assert said.code == 1
-        ((*command,),) = advised(said.err)
+        result = shell("prompts", "test", "./own prompt", "--cassette", "my cassette.yaml")
+        assert result.code == 1
+        ((*command,),) = advised(result.err)
         monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-provider")
         monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-of-the-provider")
         server.heard.clear()
@@ -385,8 +385,8 @@ def test_cassette_of_a_run_is_recorded_again_at_its_positions(shell: Shell) -> N
         shutil.copytree(REPO / "prompts" / "plain", "changed", ignore=shutil.ignore_patterns("golden"))
         shutil.copytree(REPO / "prompts" / "shared", "shared")
         Path("changed/user.jinja").write_text(Path("changed/user.jinja").read_text() + "Think.\n")
-        said = shell("prompts", "test", "./changed", "--cassette", "k.yaml")
-        ((*command,),) = advised(said.err)
+        result = shell("prompts", "test", "./changed", "--cassette", "k.yaml")
+        ((*command,),) = advised(result.err)
         assert command[-2:] == ["--positions", "k.yaml"]
         server.heard.clear()
         assert shell(*command, "--no-preflight", "--quiet").code == 0

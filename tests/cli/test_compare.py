@@ -25,9 +25,9 @@ ENDS = ["games with fallbacks %", "Score %, worst", "Score %, best", "hard %, wo
 def run(shell: Shell, folder: str, contenders: str, *flags: str, games: int = 40, field: str = FIELD) -> str:
     """Play a run with these contenders and return the output."""
     words = ("--games", f"{games}", "--table-sizes", "3,4", "--output", folder, "--quiet", *flags)
-    said = shell("run", "--bots", field, "--contenders", contenders, *words)
-    assert said.code == 0, said.err
-    return said.out
+    result = shell("run", "--bots", field, "--contenders", contenders, *words)
+    assert result.code == 0, result.err
+    return result.out
 
 
 def change(folder: str, **identity: Any) -> None:
@@ -47,26 +47,28 @@ def test_contenders_of_several_runs_compare_as_in_one_run(shell: Shell) -> None:
     run(shell, "a", "ClaudeBot,MrDoubt", games=80)
     run(shell, "b", "AdaptyBoi", games=40)
     whole = run(shell, "all", "AdaptyBoi,ClaudeBot,MrDoubt", games=120)
-    said = shell("compare", "a", "b")
-    assert (said.code, said.err) == (0, "")
-    verdict, _, tables = said.out.partition("Contenders, in the same seat of the same deals\n")
+    result = shell("compare", "a", "b")
+    assert (result.code, result.err) == (0, "")
+    verdict, _, tables = result.out.partition("Contenders, in the same seat of the same deals\n")
     assert verdict.startswith("Preliminary (fewer than 100 deals): ")
     assert tables.count("\n") == 1 + 3 + 2 + 3 + 1, "three contenders, three pairs, and the number of deciding deals"
     assert shell("compare", "all").out in whole
     fewer = re.compile(r"\s+[Aa]bout\s+[0-9,]+\s+more\s+games|\s+")  # a deal has two games in `a`, otherwise three
-    assert fewer.sub(" ", said.out) == fewer.sub(" ", shell("compare", "all").out)
-    assert said.out != shell("compare", "all").out
+    assert fewer.sub(" ", result.out) == fewer.sub(" ", shell("compare", "all").out)
+    assert result.out != shell("compare", "all").out
 
 
 def test_only_common_deals_are_compared(shell: Shell) -> None:
     run(shell, "long", "ClaudeBot", games=50)
     run(shell, "short", "AdaptyBoi", games=20)
     run(shell, "all", "ClaudeBot,AdaptyBoi", games=40)
-    said = shell("compare", "long", "short")
-    assert said.out == shell("compare", "all").out
-    assert said.err == ("note: only the first 20 deals, common to all runs, are compared: long has 50, short has 20\n")
+    result = shell("compare", "long", "short")
+    assert result.out == shell("compare", "all").out
+    assert result.err == (
+        "note: only the first 20 deals, common to all runs, are compared: long has 50, short has 20\n"
+    )
     assert shell("export", "short", "short.zip").code == 0
-    assert shell("compare", "long", "short.zip").err == said.err.replace("short has", "short.zip has")
+    assert shell("compare", "long", "short.zip").err == result.err.replace("short has", "short.zip has")
 
 
 def test_equal_names_are_distinguished_by_their_run(shell: Shell) -> None:
@@ -141,8 +143,8 @@ OTHER_CARDS = "a and b do not have the same cards, so their contenders cannot be
 )
 def test_runs_with_other_deals_are_refused(pair: Shell, identity: dict[str, Any], sentence: str) -> None:
     change("b", **identity)
-    said = pair("compare", "a", "b")
-    assert (said.code, said.out, said.err) == (2, "", f"dubito: {OTHER_CARDS}{sentence}\n")
+    result = pair("compare", "a", "b")
+    assert (result.code, result.out, result.err) == (2, "", f"dubito: {OTHER_CARDS}{sentence}\n")
 
 
 @pytest.mark.parametrize(
@@ -168,22 +170,26 @@ def test_incomparable_runs_are_reported_in_one_sentence(
     pair: Shell, break_it: Callable[[], object], sentence: str
 ) -> None:
     break_it()
-    said = pair("compare", "a", "b")
-    assert (said.code, said.out) == (2, "")
-    assert re.match(f"dubito: {sentence}", said.err)
-    assert said.err.count("\n") == 1
+    result = pair("compare", "a", "b")
+    assert (result.code, result.out) == (2, "")
+    assert re.match(f"dubito: {sentence}", result.err)
+    assert result.err.count("\n") == 1
 
 
 def test_a_manifest_of_another_run_is_refused(shell: Shell) -> None:
     shell("run", "--bots", FIELD, "--games", "10", "--output", "a", "--quiet")
     change("a", contenders=[{"name": "x"}])
-    said = shell("compare", "a")
-    assert (said.code, said.out, said.err) == (2, "", "dubito: a: manifest.yaml and run.db are not from the same run\n")
+    result = shell("compare", "a")
+    assert (result.code, result.out, result.err) == (
+        2,
+        "",
+        "dubito: a: manifest.yaml and run.db are not from the same run\n",
+    )
 
 
 def test_compare_needs_a_run(shell: Shell) -> None:
-    said = shell("compare")
-    assert (said.code, said.err) == (
+    result = shell("compare")
+    assert (result.code, result.err) == (
         2,
         "dubito: no runs in runs yet: start one with `dubito demo` or `dubito run CONFIG`\n",
     )
@@ -206,10 +212,10 @@ def test_other_opponents_and_rules_are_compared_with_a_caveat(pair: Shell) -> No
         provider_errors="suspend",
     )
     change("a", provider_errors="fallback", of_a_later_version="x")
-    said = pair("compare", "a", "b")
-    assert (said.code, said.out) == (0, untouched.out)
+    result = pair("compare", "a", "b")
+    assert (result.code, result.out) == (0, untouched.out)
     same = "note: the rules differ, although the cards are the same: "
-    assert said.err.splitlines() == [
+    assert result.err.splitlines() == [
         "note: the opponents differ, although the cards are the same: StefaBot has a different settings and source, "
         "RandomBoi in a is Mr\\x1b[2J in b",
         f"{same}bot_deadline is None in a and 2.0 in b",
@@ -222,20 +228,20 @@ def test_other_opponents_and_rules_are_compared_with_a_caveat(pair: Shell) -> No
 def test_unfinished_run_is_labelled(pair: Shell) -> None:
     path = Path("b/manifest.yaml")
     path.write_text(path.read_text().replace("games: 40\n", "games: 1000\n"))
-    said = pair("compare", "a", "b")
-    assert (said.code, said.err) == (0, "note: b is unfinished: 40 of 1,000 games are counted\n")
+    result = pair("compare", "a", "b")
+    assert (result.code, result.err) == (0, "note: b is unfinished: 40 of 1,000 games are counted\n")
 
 
 def test_compare_lists_arms_and_their_lies(shell: Shell) -> None:
     contenders = "house:house-sharp@plain,house:house-sharp@hud,house:house-honest@must-not-lie"
     words = ("--bots", "StefaBot,UsualBot", "--table-sizes", "3", "--games", "6", "--max-turns", "18", "--quiet")
     assert shell("run", "--contenders", contenders, *words, "--output", "r").code == 0
-    said = shell("compare", "r").out
-    arms = said.partition("Prompt of each contender; voluntary bluffs")[2].splitlines()
+    output = shell("compare", "r").out
+    arms = output.partition("Prompt of each contender; voluntary bluffs")[2].splitlines()
     assert arms[0].startswith(" in all seats of the first 6 games, ")
     assert [re.split("  +", row)[2] for row in arms[2:5]] == ["plain", "hud", "must-not-lie"]
     assert re.search(r"Plain, plus: do not lie where you can avoid .*\d+ +0\.0 \[", arms[4])
     assert arms[5].startswith("must-not-lie adds: You must not lie where you can avoid it.")
-    assert "Pairs: differences in points on 2 common deals" in said
+    assert "Pairs: differences in points on 2 common deals" in output
     assert shell("run", "--contenders", "ClaudeBot,MrDoubt", *words, "--output", "s").code == 0
     assert "Arms" not in shell("compare", "s").out

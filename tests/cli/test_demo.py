@@ -11,9 +11,9 @@ from tests.cli.kit import Shell
 def test_default_output_is_short_and_tables_need_a_flag(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(GAME.demo, "games", 4)
     monkeypatch.setitem(GAME.demo, "rules", {"max_turns": 20})
-    said = shell("demo")
-    assert said.code == 0, said.err
-    lines = said.out.splitlines()
+    result = shell("demo")
+    assert result.code == 0, result.err
+    lines = result.out.splitlines()
     assert len(lines) < 30
     assert max(map(len, lines)) <= 80
     assert "Too few games for a comparison: 2 deals, but at least 10 are needed." in lines

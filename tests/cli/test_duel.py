@@ -17,8 +17,8 @@ RUN = ("run", "--bots", "StefaBot,ClaudeBot", "--games", "12", "--quiet", "--out
 
 
 def test_run_states_the_variant_and_can_be_replayed(shell: Shell) -> None:
-    said = shell(*RUN, "--contenders", "house:house-sharp@plain,UsualBot")
-    assert said.code == 0, said.err
+    result = shell(*RUN, "--contenders", "house:house-sharp@plain,UsualBot")
+    assert result.code == 0, result.err
     kept = yaml.safe_load(Path("r/manifest.yaml").read_text())["identity"]
     assert kept["table_sizes"] == [2]
     usual = {"jokers": 0, "win_rule": "contested", "max_turns": 20}
@@ -29,13 +29,13 @@ def test_run_states_the_variant_and_can_be_replayed(shell: Shell) -> None:
 def test_solved_bot_can_be_an_opponent(shell: Shell) -> None:
     small = ("--duel", "--ranks", "2", "--copies", "2", "--jokers", "0", "--win-rule", "contested", "--max-turns", "2")
     run = ("run", "--bots", "Solved", "--contenders", "StefaBot,MrNoDoubt", "--games", "60", "--quiet")
-    said = shell(*run, "--workers", "1", "--output", "r", *small)
-    assert said.code == 0, said.err
-    assert "Solved: cfr+, 1,000 iterations: nash_conv 0.0" in said.out
+    result = shell(*run, "--workers", "1", "--output", "r", *small)
+    assert result.code == 0, result.err
+    assert "Solved: cfr+, 1,000 iterations: nash_conv 0.0" in result.out
     assert "identical: 60 games" in shell("replay", "r").out
-    said = shell(*run, "--output", "q")
+    result = shell(*run, "--output", "q")
     needed = "Solved plays duels alone: set `duel`, and `ranks`, `copies` and `max_turns` small enough"
-    assert (said.code, said.err) == (2, f"dubito: {needed}\n")
+    assert (result.code, result.err) == (2, f"dubito: {needed}\n")
     large = shell(*run, "--output", "q", *small, "--ranks", "13", "--max-turns", "200")
     assert large.err.startswith(f"dubito: {needed} (dubito has more than 2,000 information states")
 
@@ -50,9 +50,9 @@ def test_duel_bot_is_not_offered_at_larger_tables(shell: Shell) -> None:
 
 
 def test_a_prompt_with_rules_of_its_own_is_refused(shell: Shell) -> None:
-    said = shell(*RUN, "--contenders", "house:house-sharp@disguised,UsualBot")
-    assert said.code == 2
-    assert said.err.strip() == (
+    result = shell(*RUN, "--contenders", "house:house-sharp@disguised,UsualBot")
+    assert result.code == 2
+    assert result.err.strip() == (
         "dubito: prompt disguised describes the default rules of dubito, but this game uses others: choose "
         "a prompt that uses the fact rule_text, such as plain"
     )
@@ -71,8 +71,8 @@ def test_a_prompt_with_rules_of_its_own_is_refused(shell: Shell) -> None:
     ],
 )
 def test_invalid_rules_are_reported_in_one_sentence(shell: Shell, flags: tuple[str, ...], sentence: str) -> None:
-    said = shell("run", "--bots", "StefaBot", "--games", "2", *flags)
-    assert (said.code, said.err.strip()) == (2, sentence)
+    result = shell("run", "--bots", "StefaBot", "--games", "2", *flags)
+    assert (result.code, result.err.strip()) == (2, sentence)
 
 
 def test_description_of_a_variant_is_correct() -> None:

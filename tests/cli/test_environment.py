@@ -33,11 +33,11 @@ def test_unusable_network_settings_end_with_one_message(
         monkeypatch.setenv(name, value)
     host = "127.0.0.1:9" if "SSL_CERT_FILE" in environment else "192.0.2.1"
     of = contender("one", "m", bot, base_url=f"https://{host}/v1", api_key_env="A_KEY")
-    said = shell("run", config_file(of), "--output", "r", "--quiet", "--patience", "1s")
-    assert said.code == 3
-    assert words in said.err
-    assert "the-password" not in said.err
-    assert said.err.count("dubito: ") == 1
+    result = shell("run", config_file(of), "--output", "r", "--quiet", "--patience", "1s")
+    assert result.code == 3
+    assert words in result.err
+    assert "the-password" not in result.err
+    assert result.err.count("dubito: ") == 1
 
 
 @pytest.mark.parametrize("flag", in_gate(["--tables", "--json"], 1))

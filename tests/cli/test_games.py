@@ -27,16 +27,16 @@ class Mover(StefaBot):
 
 
 def test_game_is_narrated_turn_by_turn(shell: Shell) -> None:
-    said = shell(*GAME, "--seed", "3", "--deal", "4")
-    lines = said.out.splitlines()
-    assert said.code == 0
+    result = shell(*GAME, "--seed", "3", "--deal", "4")
+    lines = result.out.splitlines()
+    assert result.code == 0
     assert lines[0] == "The cards are dealt: StefaBot holds 18, ClaudeBot holds 18, MrDoubt holds 18."
     assert lines[1].startswith("   1. StefaBot plays ")
     assert any("doubts" in line and "who shows" in line for line in lines)
     assert lines[-1].endswith("free ones")
-    assert shell(*GAME, "--seed", "3", "--deal", "4").out == said.out
-    assert shell(*GAME, "--seed", "3", "--deal", "5").out != said.out
-    assert shell(*GAME, "--seed", "4", "--deal", "4").out != said.out
+    assert shell(*GAME, "--seed", "3", "--deal", "4").out == result.out
+    assert shell(*GAME, "--seed", "3", "--deal", "5").out != result.out
+    assert shell(*GAME, "--seed", "4", "--deal", "4").out != result.out
 
 
 def test_hands_are_shown_only_on_request(shell: Shell) -> None:
@@ -57,9 +57,9 @@ def test_a_saved_game_replays_identically(shell: Shell) -> None:
     for rule in ("immediate", "contested"):
         told = shell(*GAME, "--win-rule", rule, "--save", f"{rule}.json")
         assert told.out.endswith(f"record: {rule}.json\n")
-        said = shell("replay", f"{rule}.json")
-        assert (said.code, said.err) == (0, "")
-        assert said.out.startswith("identical: ")
+        result = shell("replay", f"{rule}.json")
+        assert (result.code, result.err) == (0, "")
+        assert result.out.startswith("identical: ")
 
 
 @pytest.mark.parametrize(
@@ -79,10 +79,10 @@ def test_a_saved_game_replays_identically(shell: Shell) -> None:
     ],
 )
 def test_mistakes_are_reported_in_one_sentence(shell: Shell, words: tuple[str, ...], sentence: str) -> None:
-    said = shell(*words)
-    assert (said.code, said.out) == (2, "")
-    assert said.err.startswith(sentence)
-    assert said.err.count("\n") == 1
+    result = shell(*words)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith(sentence)
+    assert result.err.count("\n") == 1
 
 
 def test_unwritable_path_is_refused_before_the_game(shell: Shell) -> None:
@@ -92,43 +92,43 @@ def test_unwritable_path_is_refused_before_the_game(shell: Shell) -> None:
         ("folder", "it is a folder"),
         ("x" * 255, "File name too long"),
     ):
-        said = shell(*GAME, "--save", path)
-        assert (said.code, said.out, said.err) == (2, "", f"dubito: cannot save {path}: {why}\n")
+        result = shell(*GAME, "--save", path)
+        assert (result.code, result.out, result.err) == (2, "", f"dubito: cannot save {path}: {why}\n")
     assert [path.name for path in Path().iterdir()] == ["folder"]
 
 
 def test_game_is_narrated_even_if_saving_fails(shell: Shell) -> None:
     Path("there").mkdir()
     shell.bot("mover.py", MOVER)
-    said = shell("watch", "Mover", "StefaBot", "StefaBot", "--save", "there/game.json")
-    assert said.code == 3
-    assert "The game is over" in said.out
-    assert said.err.startswith("dubito: the game is over, but cannot write there/game.json")
+    result = shell("watch", "Mover", "StefaBot", "StefaBot", "--save", "there/game.json")
+    assert result.code == 3
+    assert "The game is over" in result.out
+    assert result.err.startswith("dubito: the game is over, but cannot write there/game.json")
 
 
 def test_bots_lists_every_bot_and_every_broken_file(shell: Shell) -> None:
     shell.bot("lost.py", "class Other: ...\n")
     shell.bot("mine.py", 'from bots.base import BotBase\nclass Mine(BotBase):\n    """Mine alone."""\n', kind="llms")
-    said = shell("bots")
-    assert said.code == 0
-    assert said.out.startswith("18 bots\n")
+    result = shell("bots")
+    assert result.code == 0
+    assert result.out.startswith("18 bots\n")
     for file in (REPO / "bots" / "manual").glob("[a-z]*.py"):
-        assert str(file) in said.out
-    (line,) = [line for line in said.out.splitlines() if line.startswith("Mine ")]
+        assert str(file) in result.out
+    (line,) = [line for line in result.out.splitlines() if line.startswith("Mine ")]
     assert "Mine alone." in line
     assert line.endswith("bots/llms/mine.py")
-    (broken,) = [line for line in said.out.splitlines() if line.startswith("broken: ")]
+    (broken,) = [line for line in result.out.splitlines() if line.startswith("broken: ")]
     assert broken.startswith("broken: bots/manual/lost.py: no class is a bot (classes found: Other)")
-    (unfinished,) = [line for line in said.out.splitlines() if line.startswith("unfinished: ")]
+    (unfinished,) = [line for line in result.out.splitlines() if line.startswith("unfinished: ")]
     nodes = "A (bluff_first_hand), C (should_doubt), D (bluff_regular)"
     assert unfinished == f"unfinished: bots/llms/mine.py: missing {nodes}"
 
 
 def test_dubito_without_arguments_prints_help(shell: Shell) -> None:
-    said = shell()
-    assert said.code == 0
+    result = shell()
+    assert result.code == 0
     for command in ("run", "bots", "watch", "replay"):
-        assert f"\n  {command} " in said.out
+        assert f"\n  {command} " in result.out
 
 
 GROUPS = [(), ("cache",), ("games",), ("prompts",), ("leaderboard",), ("tournament",)]
@@ -136,8 +136,8 @@ GROUPS = [(), ("cache",), ("games",), ("prompts",), ("leaderboard",), ("tourname
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_help_lists_each_command_on_one_line(shell: Shell, group: tuple[str, ...]) -> None:
-    said = shell(*group, "--help").out
-    listed = said.partition("\nCommands:\n" if group else "\nPlay:\n")[2].partition("Examples:")[0]
+    output = shell(*group, "--help").out
+    listed = output.partition("\nCommands:\n" if group else "\nPlay:\n")[2].partition("Examples:")[0]
     rows = [line for line in listed.splitlines() if line.startswith("  ") and line.strip()]
     assert len(rows) >= (2 if group else 20)
     for row in rows:
@@ -146,8 +146,8 @@ def test_help_lists_each_command_on_one_line(shell: Shell, group: tuple[str, ...
 
 
 def test_options_of_a_run_are_listed_in_groups(shell: Shell) -> None:
-    said = shell("run", "--help").out
-    headings = re.findall(r"^(\S.*):$", said, re.MULTILINE)
+    output = shell("run", "--help").out
+    headings = re.findall(r"^(\S.*):$", output, re.MULTILINE)
     assert headings == [
         "Players",
         "Games and rules",
@@ -159,8 +159,8 @@ def test_options_of_a_run_are_listed_in_groups(shell: Shell) -> None:
         "Programs",
         "Options",
     ]
-    assert re.search(r"^Games and rules:\n(?:  .*\n)*  --jokers ", said, re.MULTILINE)
-    assert said.partition("\nOptions:\n")[2] == "  -h, --help  Show this message and exit.\n"
+    assert re.search(r"^Games and rules:\n(?:  .*\n)*  --jokers ", output, re.MULTILINE)
+    assert output.partition("\nOptions:\n")[2] == "  -h, --help  Show this message and exit.\n"
 
 
 def test_command_list_matches_each_help_text() -> None:
@@ -181,8 +181,8 @@ def test_listing_commands_load_no_heavy_library(commands: list[str]) -> None:
         f"for command in {commands}:\n with contextlib.suppress(SystemExit): main(command.split())\n"
         "print(*sys.modules)"
     )
-    said = subprocess.run([sys.executable, "-c", script], cwd=REPO, capture_output=True, text=True, check=True)
-    loaded = {name.partition(".")[0] for name in said.stdout.splitlines()[-1].split()}
+    completed = subprocess.run([sys.executable, "-c", script], cwd=REPO, capture_output=True, text=True, check=True)
+    loaded = {name.partition(".")[0] for name in completed.stdout.splitlines()[-1].split()}
     assert {"click", "dubito"} < loaded
     assert not loaded & {"pydantic", "jinja2", "yaml", "rich", "openai", "anthropic", "httpx2", "multiprocessing"}
 
@@ -194,11 +194,11 @@ def test_run_of_bots_starts_no_process_and_loads_nothing_of_models(tmp_path: Pat
         "print(resource_tracker._resource_tracker._pid, *sys.modules)"
     )
     words = ("run", "--bots", "StefaBot", "--games", "3", "--workers", "1", "--output", "r", "--no-report")
-    said = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", script, *words], cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    assert "3 games" in said.stdout
-    tracker, *loaded = said.stdout.splitlines()[-1].split()
+    assert "3 games" in completed.stdout
+    tracker, *loaded = completed.stdout.splitlines()[-1].split()
     assert tracker == "None"
     assert [name for name in loaded if name.startswith(("dubito.llm", "jinja2", "diskcache", "httpx2"))] == []
     assert len([name for name in loaded if name.startswith("dubito.")]) <= 106  # two of each plugin
@@ -208,5 +208,5 @@ def test_misnamed_config_is_reported(shell: Shell) -> None:
     Path("first.yaml").write_text("games:20\nbots: [StefaBot]\n")
     assert "cannot read first.yml: No such file or directory: did you mean first.yaml?" in shell("run", "first.yml").err
     assert "first.yaml, line 1: not valid YAML: a space is missing after `games:`" in shell("run", "first.yaml").err
-    said = shell("run", "--bots", "StefaBot,UsualBot,MrDoubt", "--contenders", "my-model").err
-    assert said.endswith("; a model is `openai:my-model`\n")
+    output = shell("run", "--bots", "StefaBot,UsualBot,MrDoubt", "--contenders", "my-model").err
+    assert output.endswith("; a model is `openai:my-model`\n")

@@ -23,10 +23,10 @@ MODELS = [
 
 def printed(shell: Shell, shape: Any, *words: str) -> Any:
     """Return the object that a command prints, after checking that all keys of its class are present."""
-    said = shell(*words, "--json")
-    assert said.code == 0, said.err
-    content = json.loads(said.out)
-    assert json.loads(shape.model_validate_json(said.out, strict=True).model_dump_json()) == content
+    result = shell(*words, "--json")
+    assert result.code == 0, result.err
+    content = json.loads(result.out)
+    assert json.loads(shape.model_validate_json(result.out, strict=True).model_dump_json()) == content
     return content
 
 
@@ -89,18 +89,18 @@ def test_run_stopped_by_a_bot_error(shell: Shell) -> None:
         "breaks.py",
         "from bots.base import BotBase\n\nclass Breaks(BotBase):\n    def play(self, p):\n        return 1 / 0\n",
     )
-    said = shell("run", "--games", "4", "--bots", "Breaks", "--quiet", "--json")
-    run = documents.RunObject.model_validate_json(said.out)
-    assert (said.code, run.state, run.kept, run.ranking) == (3, "stopped", 0, [])
+    result = shell("run", "--games", "4", "--bots", "Breaks", "--quiet", "--json")
+    run = documents.RunObject.model_validate_json(result.out)
+    assert (result.code, run.state, run.kept, run.ranking) == (3, "stopped", 0, [])
     assert run.stopped is not None
     assert "ZeroDivisionError" in run.stopped
 
 
 @pytest.mark.parametrize("words", [("run", "--bots", "Nobody"), ("status", "nowhere"), ("compare", "nowhere")])
 def test_an_error_prints_no_object(shell: Shell, words: tuple[str, ...]) -> None:
-    said = shell(*words, "--json")
-    assert (said.code, said.out) == (2, "")
-    assert said.err.count("\n") == 1
+    result = shell(*words, "--json")
+    assert (result.code, result.out) == (2, "")
+    assert result.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("game", ["dubito", "bs", "defuse"])

@@ -30,10 +30,10 @@ def suggested(out: str) -> list[list[str]]:
 @pytest.mark.parametrize("words", in_gate(BOTS, 5))
 def test_new_bot_passes_its_checks_and_the_suggested_commands_work(shell: Shell, words: tuple[str, ...]) -> None:
     file, name = BOTS[words]
-    said = shell("new", "bot", *words)
-    assert (said.code, said.out.splitlines()[0]) == (0, f"written: {file}")
+    result = shell("new", "bot", *words)
+    assert (result.code, result.out.splitlines()[0]) == (0, f"written: {file}")
     assert name in find_bots(Path.cwd(), words[-1] if "--game" in words else "dubito").bots
-    commands = suggested(said.out)
+    commands = suggested(result.out)
     assert [command[:2] for command in commands] == [["bots", "check"], ["run", *commands[1][1:2]]]
     for command in commands:
         assert shell(*command).code == 0
@@ -44,9 +44,9 @@ PROMPTS = [("mine",), ("mine", "--game", "bs"), ("my-own_2", "--game", "defuse")
 
 @pytest.mark.parametrize("words", in_gate(PROMPTS, PROMPTS[::2]))
 def test_new_prompt_renders_without_flaws_beside_nothing_else(shell: Shell, words: tuple[str, ...]) -> None:
-    said = shell("new", "prompt", *words)
-    assert said.code == 0
-    for command in suggested(said.out):
+    result = shell("new", "prompt", *words)
+    assert result.code == 0
+    for command in suggested(result.out):
         shown = shell(*command)
         assert shown.code == 0, shown.err
     assert shown.out == "identical\n"
@@ -54,10 +54,10 @@ def test_new_prompt_renders_without_flaws_beside_nothing_else(shell: Shell, word
 
 
 def test_new_game_passes_its_checks(shell: Shell) -> None:
-    said = shell("new", "game", "my_game")
-    assert said.code == 0
+    result = shell("new", "game", "my_game")
+    assert result.code == 0
     assert "my_game passed all checks" in shell("games", "check", "my_game", "--quick").out
-    assert shell(*suggested(said.out)[1], "--games", "6").code == 0
+    assert shell(*suggested(result.out)[1], "--games", "6").code == 0
     assert "kuhn" not in "".join(path.read_text().lower() for path in Path().rglob("my_game/**/*.*") if path.is_file())
 
 
@@ -103,10 +103,10 @@ REFUSED = [
 
 @pytest.mark.parametrize(("words", "sentence"), REFUSED)
 def test_wrong_name_is_refused_in_one_sentence(shell: Shell, words: tuple[str, ...], sentence: str) -> None:
-    said = shell("new", *words)
-    assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
-    assert sentence in said.err
-    assert "\x1b" not in said.err
+    result = shell("new", *words)
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert sentence in result.err
+    assert "\x1b" not in result.err
     assert list(Path().iterdir()) == []
 
 
@@ -130,9 +130,9 @@ def test_nothing_is_overwritten(shell: Shell, words: tuple[str, ...], kind: str)
     else:
         target.symlink_to("nowhere")
     before = sorted(Path().rglob("*"))
-    said = shell("new", *words)
-    assert (said.code, said.out) == (2, "")
-    assert "already" in said.err
+    result = shell("new", *words)
+    assert (result.code, result.out) == (2, "")
+    assert "already" in result.err
     assert sorted(Path().rglob("*")) == before
     assert kind != "file" or target.read_text() == "precious"
     assert not Path("nowhere").exists()
@@ -147,7 +147,7 @@ def test_second_bot_of_a_name_is_refused(shell: Shell) -> None:
 
 def test_folder_that_cannot_be_written_is_one_sentence(shell: Shell) -> None:
     Path("bots").write_text("a file")
-    said = shell("new", "bot", "Mine")
-    assert (said.code, said.err.count("\n")) == (3, 1)
-    assert said.err.startswith("dubito: cannot write bots/manual/mine.py: ")
+    result = shell("new", "bot", "Mine")
+    assert (result.code, result.err.count("\n")) == (3, 1)
+    assert result.err.startswith("dubito: cannot write bots/manual/mine.py: ")
     shutil.rmtree("bots", ignore_errors=True)

@@ -77,8 +77,8 @@ def test_run_accepts_the_rules_of_its_game(shell: Shell, words: tuple[str, ...],
 
 def test_rules_of_every_kind_are_flags(orchard: Shell) -> None:
     rules = ("--most-apples", "4", "--wind", "0.25", "--windfalls", "--season", "autumn", "--owner", "7")
-    said = orchard("run", "--game", "orchard", *BOTS, *rules, "--rows", "4,5", "--worm", "6", "--seed", "3")
-    assert said.err == ""
+    result = orchard("run", "--game", "orchard", *BOTS, *rules, "--rows", "4,5", "--worm", "6", "--seed", "3")
+    assert result.err == ""
     assert read_rules() == {
         "most_apples": 4,
         "wind": 0.25,
@@ -111,9 +111,9 @@ def test_rules_of_every_kind_are_flags(orchard: Shell) -> None:
 )
 def test_invalid_rule_is_reported_in_one_sentence(orchard: Shell, words: tuple[str, ...], sentence: str) -> None:
     Path("bs.yaml").write_text("game: bs\n")
-    said = orchard("run", *words)
-    assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
-    assert said.err.startswith(f"dubito: {sentence}")
+    result = orchard("run", *words)
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert result.err.startswith(f"dubito: {sentence}")
 
 
 @pytest.mark.parametrize("command", ["run", "play", "watch", "web"])

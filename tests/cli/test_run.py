@@ -70,15 +70,15 @@ def test_misplaced_flag_gets_a_hint(shell: Shell, words: tuple[str, ...], said: 
 
 
 def test_single_bot_has_no_comparison(shell: Shell) -> None:
-    said = shell("run", "--bots", "ClaudeBot", "--games", "4", "--output", "r", "--quiet")
-    assert said.err == "note: ClaudeBot only plays against itself; add another bot to compare it\n"
+    result = shell("run", "--bots", "ClaudeBot", "--games", "4", "--output", "r", "--quiet")
+    assert result.err == "note: ClaudeBot only plays against itself; add another bot to compare it\n"
 
 
 def test_a_run_prints_its_ranking_and_keeps_it_on_disk(shell: Shell) -> None:
-    said = shell("run", *SHORT, "--output", "mine")
-    assert said.code == 0
-    assert said.err == ""
-    ranking = rows(said, "60 games")
+    result = shell("run", *SHORT, "--output", "mine")
+    assert result.code == 0
+    assert result.err == ""
+    ranking = rows(result, "60 games")
     results = read_yaml(Path("mine/all_games.yaml"))
     assert set(ranking) == set(results) == {"StefaBot", "ClaudeBot", "RandomBoi"}
     for name, (_, _, games, *_) in ranking.items():
@@ -87,21 +87,21 @@ def test_a_run_prints_its_ranking_and_keeps_it_on_disk(shell: Shell) -> None:
         assert float(low) <= float(score) <= float(high)
         hard = results[name]["hard_wins"]["games"] / results[name]["total"]["games"]
         assert float(score) == pytest.approx(100 * hard, abs=0.06), "there are no soft wins with three players"
-    assert "turns per game: " in said.out
-    assert "run folder: mine" in said.out
+    assert "turns per game: " in result.out
+    assert "run folder: mine" in result.out
     files = sorted(path.name for path in Path("mine").iterdir())
     assert files == ["all_games.yaml", "config.yaml", "lock", "manifest.yaml", "run.db", "run.log"]
-    assert len(digest(said)) == 64
+    assert len(digest(result)) == 64
 
 
 def test_r32_names_the_turns_it_counts(shell: Shell) -> None:
-    said = shell("run", *SHORT, "--output", "mine")
+    result = shell("run", *SHORT, "--output", "mine")
     with RunDb.open(Path("mine/run.db")) as db:
         games = [unpack_outcome(row, RESULTS) for row in db.outcomes()]
     turns, free = (sum(counts) for counts in zip(*(game.game_counts for game in games), strict=True))
     assert free > 0
     expected = f"turns per game: {turns / 60:.1f} without free turns, {(turns + free) / 60:.1f} with them"
-    assert expected in said.out.splitlines()
+    assert expected in result.out.splitlines()
 
 
 def test_the_same_command_prints_a_finished_run_again(shell: Shell) -> None:
@@ -112,39 +112,39 @@ def test_the_same_command_prints_a_finished_run_again(shell: Shell) -> None:
 
 def test_the_default_folder_is_named_after_config_and_identity(shell: Shell) -> None:
     Path("tour.yaml").write_text("bots: [StefaBot, ClaudeBot]\ngames: 10\n")
-    said = shell("run", "tour.yaml", "--quiet")
+    result = shell("run", "tour.yaml", "--quiet")
     (folder,) = Path("runs").iterdir()
     name, _, identity = folder.name.rpartition("-")
     assert (name, len(identity)) == ("tour", 8)
-    assert f"run folder: runs/{folder.name}" in said.out
+    assert f"run folder: runs/{folder.name}" in result.out
     shell("run", "tour.yaml", "--quiet", "--seed", "1")
     assert len(list(Path("runs").iterdir())) == 2
 
 
 def test_tables_by_size_are_optional(shell: Shell) -> None:
-    said = shell("run", *FIELD, "--games", "40", "--table-sizes", "3,6", "--quiet", "--by-table-size")
-    sizes = [line.split()[2] for line in said.out.split("All bots by table size\n")[1].splitlines()[1:7]]
+    result = shell("run", *FIELD, "--games", "40", "--table-sizes", "3,6", "--quiet", "--by-table-size")
+    sizes = [line.split()[2] for line in result.out.split("All bots by table size\n")[1].splitlines()[1:7]]
     assert sizes == ["3", "3", "3", "6", "6", "6"]
 
 
 def test_progress_is_plain_lines_in_a_log_and_absent_if_quiet(shell: Shell) -> None:
-    said = shell("run", *FIELD, "--games", "40")
-    assert said.err.startswith("40 of 40 games, ")
+    result = shell("run", *FIELD, "--games", "40")
+    assert result.err.startswith("40 of 40 games, ")
     assert shell("run", *FIELD, "--games", "40", "--seed", "2", "--quiet").err == ""
 
 
 def test_tie_suggests_how_to_continue(shell: Shell) -> None:
     words = ("run", *FIELD, "--contenders", "ClaudeBot,StefaBot", "--quiet", "--no-report")
-    said = shell(*words, "--games", "40").out
-    (more,) = re.findall(r"^to settle first place: dubito run runs/run-\w+ --games (\d+)$", said, re.MULTILINE)
+    output = shell(*words, "--games", "40").out
+    (more,) = re.findall(r"^to settle first place: dubito run runs/run-\w+ --games (\d+)$", output, re.MULTILINE)
     assert int(more) % 2 == 0
     assert int(more) > 40
     assert "to settle first place" not in shell(*words, "--stop", "within=30,most=60").out
 
 
 def test_contenders_and_pairs_have_separate_tables(shell: Shell) -> None:
-    said = shell("run", *FIELD, "--contenders", "ClaudeBot,RandomBoi", "--games", "80", "--quiet")
-    lines = said.out.split("Contenders, in the same seat")[1].splitlines()[2:7]
+    result = shell("run", *FIELD, "--contenders", "ClaudeBot,RandomBoi", "--games", "80", "--quiet")
+    lines = result.out.split("Contenders, in the same seat")[1].splitlines()[2:7]
     assert [line.split()[2:4] for line in lines[:2]] == [["1", "40"], ["2", "40"]]
     assert lines[2].startswith("Pairs: differences in points on 40 common deals; ")
     assert lines[4].split()[:3:2] == ["ClaudeBot", "RandomBoi"]
@@ -152,26 +152,26 @@ def test_contenders_and_pairs_have_separate_tables(shell: Shell) -> None:
 
 def test_bot_error_stops_the_run_and_is_reported_r13(shell: Shell) -> None:
     shell.bot("faulty.py", FAULTY)
-    said = shell("run", "--bots", "Faulty,StefaBot", "--games", "300", "--quiet", "--output", "out")
-    assert said.code == 3
-    assert "node C (should_doubt) answered a value of type int, not True or False" in said.err
-    assert "Faulty (seat " in said.err
-    kept = int(said.err.split("; ")[1].split()[0])
+    result = shell("run", "--bots", "Faulty,StefaBot", "--games", "300", "--quiet", "--output", "out")
+    assert result.code == 3
+    assert "node C (should_doubt) answered a value of type int, not True or False" in result.err
+    assert "Faulty (seat " in result.err
+    kept = int(result.err.split("; ")[1].split()[0])
     results = read_yaml(Path("out/all_games.yaml"))
     assert 0 < kept < 300
     assert sum(bot["total"]["games"] for bot in results.values()) >= 3 * kept
     again = shell("run", "--bots", "Faulty,StefaBot", "--games", "300", "--quiet", "--output", "out")
-    assert (again.code, again.err) == (3, said.err), "the run continues and fails in the same game"
+    assert (again.code, again.err) == (3, result.err), "the run continues and fails in the same game"
 
 
 def test_run_can_resume_after_the_bot_is_fixed(shell: Shell) -> None:
     command = ("run", "--bots", "Faulty,StefaBot", "--games", "60", "--quiet")
     faulty = FAULTY.replace("0.001", "0.01")
     shell.bot("faulty.py", faulty)
-    said = shell(*command)
+    result = shell(*command)
     shell(*command, "--output", "out")
-    assert "resumes" not in said.err
-    assert "so the same command will start a new run (if you gave --output" in said.err
+    assert "resumes" not in result.err
+    assert "so the same command will start a new run (if you gave --output" in result.err
     shell.bot("faulty.py", faulty.replace("1 if", "True if"))
     assert "Faulty.source is " in shell(*command, "--output", "out").err
     assert shell(*command).code == 0
@@ -180,28 +180,28 @@ def test_run_can_resume_after_the_bot_is_fixed(shell: Shell) -> None:
 
 def test_fallback_continues_and_is_shown_r13(shell: Shell) -> None:
     shell.bot("faulty.py", FAULTY)
-    said = shell("run", "--bots", "Faulty,StefaBot", "--games", "300", "--quiet", "--on-bot-error", "fallback")
-    assert said.code == 0
-    (line,) = [line for line in said.out.splitlines() if "The fallback played" in line]
+    result = shell("run", "--bots", "Faulty,StefaBot", "--games", "300", "--quiet", "--on-bot-error", "fallback")
+    assert result.code == 0
+    (line,) = [line for line in result.out.splitlines() if "The fallback played" in line]
     assert int(line.split("The fallback played ")[1].split()[0].replace(",", "")) > 0
     assert "turns for Faulty after bot errors" in line
-    assert "first bot error: Faulty (seat " in said.out
+    assert "first bot error: Faulty (seat " in result.out
 
 
 def test_a_bot_that_imports_secrets_runs_with_a_note(shell: Shell) -> None:
     shell.bot("faulty.py", "import secrets\n" + FAULTY.replace("1 if self.rng.random() < 0.001 else False", "False"))
-    said = shell("run", "--bots", "Faulty,StefaBot", "--games", "20", "--quiet")
-    assert said.code == 0
-    assert said.err.count("games with Faulty are not repeatable") == 1
+    result = shell("run", "--bots", "Faulty,StefaBot", "--games", "20", "--quiet")
+    assert result.code == 0
+    assert result.err.count("games with Faulty are not repeatable") == 1
 
 
 def test_broken_bot_file_affects_only_its_users(shell: Shell) -> None:
     shell.bot("broken.py", "class Broken(:\n")
     assert shell("run", *SHORT).code == 0
     for words in (("--bots", "Broken,StefaBot"), ()):
-        said = shell("run", *words, "--games", "10")
-        assert said.code == 2
-        assert "bots/manual/broken.py: syntax error in line 1" in said.err
+        result = shell("run", *words, "--games", "10")
+        assert result.code == 2
+        assert "bots/manual/broken.py: syntax error in line 1" in result.err
 
 
 @pytest.mark.parametrize(
@@ -223,10 +223,10 @@ def test_broken_bot_file_affects_only_its_users(shell: Shell) -> None:
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(shell: Shell, words: tuple[str, ...], sentence: str | None) -> None:
-    said = shell("run", *words)
-    assert (said.code, said.out) == (2, "")
-    assert said.err.count("\n") == 1
-    assert said.err == sentence or (sentence is None and said.err.startswith("dubito: cannot write /proc/none"))
+    result = shell("run", *words)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.count("\n") == 1
+    assert result.err == sentence or (sentence is None and result.err.startswith("dubito: cannot write /proc/none"))
 
 
 def test_ctrl_c_stops_and_saves_finished_games(tmp_path: Path) -> None:
@@ -285,22 +285,22 @@ def test_full_disk_stops_the_run_cleanly(tmp_path: Path, workers: str) -> None:
 
 
 def test_run_writes_its_report_and_prints_the_path(shell: Shell) -> None:
-    said = shell("run", *SHORT, "--output", "mine", "--report")
-    assert "report: mine/report/index.html" in said.out
+    result = shell("run", *SHORT, "--output", "mine", "--report")
+    assert "report: mine/report/index.html" in result.out
     page = Path("mine/report/index.html")
-    assert digest(said) in page.read_text()
+    assert digest(result) in page.read_text()
     page.write_text("kept")
     again = shell("run", *SHORT, "--output", "mine", "--report")
-    assert (again.out, page.read_text()) == (said.out, "kept"), "a finished run's report is not written again"
+    assert (again.out, page.read_text()) == (result.out, "kept"), "a finished run's report is not written again"
 
 
 def test_unwritable_report_does_not_affect_the_run(shell: Shell) -> None:
     Path("mine").mkdir()
     shell("run", *SHORT, "--output", "mine")
     (Path("mine") / "report").write_text("mine")
-    said = shell("run", *SHORT, "--output", "mine", "--report")
-    assert said.code == 0
-    assert "no report was written: " in said.err
+    result = shell("run", *SHORT, "--output", "mine", "--report")
+    assert result.code == 0
+    assert "no report was written: " in result.err
     assert Path("mine/report").read_text() == "mine"
 
 

@@ -34,12 +34,12 @@ def test_latest_run_is_listed_first(shell: Shell) -> None:
     (broken := Path("runs/broken")).mkdir()
     (broken / "manifest.yaml").write_text("games: 1")
     os.utime(broken / "manifest.yaml", (1, 1))
-    said = shell("status", "runs")
-    assert [re.split(r"  +", line.strip()) for line in said.out.splitlines()[2:]] == [
+    result = shell("status", "runs")
+    assert [re.split(r"  +", line.strip()) for line in result.out.splitlines()[2:]] == [
         ["runs/set/newer", "bs", "finished", "10", "2023-11-14 22:14"],
         ["runs/older", "dubito", "finished", "10", "2023-11-14 22:13"],
     ]
-    assert said.err == "cannot be read: runs/broken/manifest.yaml is damaged: the run's identity is missing\n"
+    assert result.err == "cannot be read: runs/broken/manifest.yaml is damaged: the run's identity is missing\n"
     assert "results digest" in shell("status").out
     assert shell("status").err == "the latest run: runs/set/newer\n"
 
@@ -61,8 +61,8 @@ def test_commands_say_that_a_folder_has_no_runs(shell: Shell) -> None:
 @pytest.mark.parametrize("command", ["status", "report", "replay", "compare"])
 def test_misspelt_run_gets_a_suggestion(shell: Shell, command: str) -> None:
     play(shell, "runs/sharp-against-all", 1_700_000_000)
-    said = shell(command, "runs/shrap-against-all")
-    assert (said.code, said.err) == (
+    result = shell(command, "runs/shrap-against-all")
+    assert (result.code, result.err) == (
         2,
         "dubito: runs/shrap-against-all does not exist: did you mean runs/sharp-against-all?\n",
     )
@@ -86,9 +86,9 @@ def test_exported_run_is_read_like_a_folder(shell: Shell) -> None:
 
 def test_export_with_the_name_of_a_page_is_refused(shell: Shell) -> None:
     play(shell, "runs/one", 1_700_000_000)
-    said = shell("export", "runs/one", "one.html")
-    assert (said.code, said.out, Path("one.html").exists()) == (2, "", False)
-    assert said.err.startswith(
+    result = shell("export", "runs/one", "one.html")
+    assert (result.code, result.out, Path("one.html").exists()) == (2, "", False)
+    assert result.err.startswith(
         "dubito: one.html: an export is a zip file; name it one.zip; `dubito report` writes pages"
     )
 

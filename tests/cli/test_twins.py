@@ -58,8 +58,8 @@ def deals_by_difference(tally: Tally) -> dict[int, int]:
 def run_differences(shell: Shell, config: Config, workers: str = "1") -> dict[int, int]:
     """Play a config and return how many deals have each difference of its two contenders."""
     (shell.folder / "c.yaml").write_text(json.dumps(config))
-    said = shell("run", "c.yaml", "--quiet", "--workers", workers, "--output", "r")
-    assert said.code == 0, said.err
+    result = shell("run", "c.yaml", "--quiet", "--workers", workers, "--output", "r")
+    assert result.code == 0, result.err
     with open_recorded_run(shell.folder / "r") as run:
         return deals_by_difference(run.tally)
 

@@ -58,8 +58,8 @@ def test_chance_is_not_measured_where_it_is_a_contender_or_would_need_calls() ->
 
 def test_chance_lies_outside_the_run(tmp_path: Path, shell: Shell) -> None:
     words = ("--bots", "StefaBot,UsualBot", "--contenders", "house:house-random@plain", "--table-sizes", "3")
-    said = shell("run", *words, "--games", "12", "--max-turns", "40", "--output", "r")
-    (line,) = re.findall(r"^random play \(RandomBoi\) in the same seats: (.*)$", said.out, re.M)
+    result = shell("run", *words, "--games", "12", "--max-turns", "40", "--output", "r")
+    (line,) = re.findall(r"^random play \(RandomBoi\) in the same seats: (.*)$", result.out, re.M)
     assert "RandomBoi" not in (shell.folder / "r" / "all_games.yaml").read_text()
     with open_recorded_run(shell.folder / "r") as run:
         assert (run.game_count, run.names) == (12, ["StefaBot", "UsualBot", "house:house-random@plain"])
@@ -74,10 +74,10 @@ def test_chance_lies_outside_the_run(tmp_path: Path, shell: Shell) -> None:
 
 def test_table_without_a_scale_is_said_before_the_run_with_one_that_has_it(shell: Shell) -> None:
     words = ["--contenders", "house:house-random@plain", "--games", "10", "--no-report", "--output"]
-    said = shell("run", "--bots", "ClaudeBot,StefaBot", "--table-sizes", "3", "--max-turns", "25", *words, "r")
+    result = shell("run", "--bots", "ClaudeBot,StefaBot", "--table-sizes", "3", "--max-turns", "25", *words, "r")
     note = r"note: RandomBoi, .*, has a Score of (.*) % at this table, and (.*) % of its games end unfinished\. .*"
-    found = re.search(note + r"; it would have (.*) % with (--.*)", said.err)
-    assert found, said.err
+    found = re.search(note + r"; it would have (.*) % with (--.*)", result.err)
+    assert found, result.err
     assert float(found[1]) < 5
     assert 20 <= float(found[3]) <= 45
     again = shell("run", "--table-sizes", "3", *shlex.split(found[4]), *words, "s")

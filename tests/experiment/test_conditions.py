@@ -104,8 +104,8 @@ def test_violations_and_effects_are_measured_on_the_same_deals(shell: Shell) -> 
         url = server.base_url("responses")
         models = [contender(name, name, base_url=url) for name in ("obedient", "liar")]
         config = config_file(*models, "StefaBot", conditions=["silent", "must-not-lie"], games=60)
-        said = shell("run", config, "--output", "r", "--quiet", "--no-report")
-    assert said.code == 0, said.err
+        result = shell("run", config, "--output", "r", "--quiet", "--no-report")
+    assert result.code == 0, result.err
     arms = {arm["name"]: arm for arm in json.loads(shell("compare", "r", "--json").out)["arms"]}
     assert [(name, arm["condition"], arm["against"]) for name, arm in arms.items()] == [
         ("obedient", "silent", None),
@@ -128,7 +128,7 @@ def test_silent_condition_uses_the_replies_of_a_run_without_conditions(shell: Sh
     models = [contender("one")]
     assert shell("run", config_file(*models, games=2), "--output", "a", "--quiet", "--no-report").code == 0
     config = config_file(*models, conditions=["silent"], games=2)
-    said = shell("run", config, "--output", "b", "--quiet", "--no-report", "--offline")
-    assert said.code == 0, said.err
+    result = shell("run", config, "--output", "b", "--quiet", "--no-report", "--offline")
+    assert result.code == 0, result.err
     one, other = (json.loads(shell("status", run, "--json").out)["results_digest"] for run in "ab")
     assert one == other

@@ -44,14 +44,16 @@ def test_deals_are_estimated_from_a_pilot(shell: Shell) -> None:
     bots = "Sherlock,ClaudeBot,AdaptyBoi"
     assert shell("run", "--contenders", bots, "--games", "90", "--output", "pilot", "--quiet").code == 0
     (shell.folder / "b.yaml").write_text("contenders: [Sherlock, ClaudeBot]\n")
-    said = shell("estimate", "b.yaml", "--detect", "5", "--from", "pilot")
-    assert said.code == 0, said.err
-    assert said.out.startswith("To detect a difference of 5 points of Score with a probability of 0.8: ")
-    assert said.out.endswith("This is for Sherlock and ClaudeBot, from 30 deals of pilot.\n")
+    result = shell("estimate", "b.yaml", "--detect", "5", "--from", "pilot")
+    assert result.code == 0, result.err
+    assert result.out.startswith("To detect a difference of 5 points of Score with a probability of 0.8: ")
+    assert result.out.endswith("This is for Sherlock and ClaudeBot, from 30 deals of pilot.\n")
     needed = {}
     for points, contenders in (("5", bots), ("2.5", bots), ("5", "Sherlock,ClaudeBot")):
-        said = shell("estimate", "b.yaml", "--detect", points, "--from", "pilot", "--contenders", contenders, "--json")
-        document = json.loads(said.out)
+        result = shell(
+            "estimate", "b.yaml", "--detect", points, "--from", "pilot", "--contenders", contenders, "--json"
+        )
+        document = json.loads(result.out)
         needed[points, contenders] = one = document["needed"]
         assert document["games"] == one["deals"] * len(contenders.split(","))
         assert one["range"][0] < one["deals"] < one["range"][1]
@@ -65,9 +67,9 @@ def test_with_conditions_the_effects_are_detected(shell: Shell) -> None:
     """Pairs of different players are more variable, but a study of conditions does not ask about them."""
     (shell.folder / "c.yaml").write_text(CONDITIONS)
     assert shell("run", "c.yaml", "--output", "pilot", "--quiet", "--no-report").code == 0
-    said = shell("estimate", "c.yaml", "--detect", "10", "--from", "pilot")
-    assert said.code == 0, said.err
-    first = said.out.splitlines()[0]
+    result = shell("estimate", "c.yaml", "--detect", "10", "--from", "pilot")
+    assert result.code == 0, result.err
+    first = result.out.splitlines()[0]
     assert "with Holm's method for 6 pairs" in first
     assert first.endswith(
         "This is for house:house-random and house:house-random@plain+must-not-lie, the most variable effect of a "
@@ -75,8 +77,8 @@ def test_with_conditions_the_effects_are_detected(shell: Shell) -> None:
     )
     players = "house:house-honest,house:house-random"
     (shell.folder / "b.yaml").write_text("table_sizes: [3]\nrules: {ranks: 5, jokers: 0}\n")
-    said = shell("estimate", "b.yaml", "--contenders", players, "--detect", "10", "--from", "pilot")
-    assert "This is for house:house-honest and house:house-random, from 12 deals of pilot." in said.out
+    result = shell("estimate", "b.yaml", "--contenders", players, "--detect", "10", "--from", "pilot")
+    assert "This is for house:house-honest and house:house-random, from 12 deals of pilot." in result.out
 
 
 CONDITIONS = """
@@ -101,7 +103,7 @@ games: 48
 def test_impossible_pilot_is_reported_in_one_sentence(shell: Shell, words: list[str], sentence: str) -> None:
     assert shell("run", "--contenders", "Sherlock,ClaudeBot", "--games", "4", "--output", "short").code == 0
     (shell.folder / "b.yaml").write_text("contenders: [Sherlock, ClaudeBot]\n")
-    said = shell("estimate", "b.yaml", "--detect", "5", *words)
-    assert said.code == 2
-    assert said.err.startswith(f"dubito: {sentence}"), said.err
-    assert len(said.err.splitlines()) == 1
+    result = shell("estimate", "b.yaml", "--detect", "5", *words)
+    assert result.code == 2
+    assert result.err.startswith(f"dubito: {sentence}"), result.err
+    assert len(result.err.splitlines()) == 1

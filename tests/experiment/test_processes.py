@@ -159,9 +159,9 @@ LAST = "; the last line that it printed is: an ordinary line"
 )
 def test_dead_worker_is_reported_with_its_end(shell: Shell, end: str, words: str) -> None:
     shell.bot("ending.py", ENDING.format(end=end))
-    said = shell("run", "--bots", "Ending,StefaBot", "--games", "2001", "--workers", "2", "--max-turns", "4")
-    assert said.code == 3
-    assert f"{words}; " in said.err, said.err
+    result = shell("run", "--bots", "Ending,StefaBot", "--games", "2001", "--workers", "2", "--max-turns", "4")
+    assert result.code == 3
+    assert f"{words}; " in result.err, result.err
 
 
 def fail(kind: str) -> Sequence[str]:
@@ -184,9 +184,11 @@ def test_error_of_a_call_is_raised_and_the_process_goes_on() -> None:
 
 def test_bots_in_workers_print_to_standard_error(shell: Shell) -> None:
     shell.bot("ending.py", ENDING.format(end="pass"))
-    said = shell("run", "--bots", "Ending,StefaBot", "--games", "2001", "--workers", "2", "--max-turns", "4", "--json")
-    assert (said.code, "an ordinary line" in said.err) == (0, True)
-    assert said.out.startswith("{")
+    result = shell(
+        "run", "--bots", "Ending,StefaBot", "--games", "2001", "--workers", "2", "--max-turns", "4", "--json"
+    )
+    assert (result.code, "an ordinary line" in result.err) == (0, True)
+    assert result.out.startswith("{")
 
 
 def test_results_do_not_depend_on_the_number_of_processes(tmp_path: Path) -> None:

@@ -161,13 +161,13 @@ def play_scene(name: str, speak: Speak) -> str:
             continue
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("dubito.cli.output._SLOW_SECONDS", 600.0)  # no "waiting: ..." on a busy machine
-            said = speak(*words) if word == "quietly" else speak(word, *words)
+            result = speak(*words) if word == "quietly" else speak(word, *words)
         if word != "quietly":
-            told.extend(masked(said.out).splitlines())
+            told.extend(masked(result.out).splitlines())
             told.extend(
-                f"! {complaint}" for complaint in masked(said.err).splitlines() if not CHANGED.search(complaint)
+                f"! {complaint}" for complaint in masked(result.err).splitlines() if not CHANGED.search(complaint)
             )
-        told.append(f"exit code {said.code}")
+        told.append(f"exit code {result.code}")
     return "\n".join(told) + "\n"
 
 

@@ -23,8 +23,8 @@ def said_digest(out: str) -> str:
 
 @pytest.mark.parametrize("name", in_gate(HAND_WRITTEN, {"contenders"}))
 def test_frozen_games_end_as_recorded(shell: Shell, name: str) -> None:
-    said = shell("run", *HAND_WRITTEN[name], "--output", "r", "--quiet", "--workers", "1")
-    assert said_digest(said.out) == FROZEN["results"][name]
+    result = shell("run", *HAND_WRITTEN[name], "--output", "r", "--quiet", "--workers", "1")
+    assert said_digest(result.out) == FROZEN["results"][name]
 
 
 def test_demo_has_the_same_result(shell: Shell, at_length: bool) -> None:
@@ -40,28 +40,28 @@ def test_models_are_asked_the_same_bytes() -> None:
 
 def test_a_run_is_played_again(shell: Shell) -> None:
     copytree(HERE / "finished", "finished")
-    said = shell("replay", "finished")
-    assert said.code == 0, said.out + said.err
-    assert said_digest(said.out) == FROZEN["results"]["finished"]
+    result = shell("replay", "finished")
+    assert result.code == 0, result.out + result.err
+    assert said_digest(result.out) == FROZEN["results"]["finished"]
 
 
 def test_an_export_is_played_again(shell: Shell) -> None:
-    said = shell("replay", str(HERE / "finished.zip"))
-    assert said.code == 0, said.out + said.err
-    assert said_digest(said.out) == FROZEN["results"]["finished"]
+    result = shell("replay", str(HERE / "finished.zip"))
+    assert result.code == 0, result.out + result.err
+    assert said_digest(result.out) == FROZEN["results"]["finished"]
 
 
 def test_saved_game_is_narrated_again(shell: Shell) -> None:
-    said = shell("replay", str(HERE / "game.json"))
-    assert (said.code, said.out.partition(":")[0]) == (0, "identical")
+    result = shell("replay", str(HERE / "game.json"))
+    assert (result.code, result.out.partition(":")[0]) == (0, "identical")
 
 
 def test_finished_run_is_shown_and_reported(shell: Shell) -> None:
     copytree(HERE / "finished", "finished")
     Path("c.yaml").write_text(yaml.safe_dump(dict(MODELS)))
-    said = shell("run", "c.yaml", "--output", "finished", "--quiet")
-    assert "this run is already finished in" in said.err
-    assert said_digest(said.out) == FROZEN["results"]["finished"]
+    result = shell("run", "c.yaml", "--output", "finished", "--quiet")
+    assert "this run is already finished in" in result.err
+    assert said_digest(result.out) == FROZEN["results"]["finished"]
     assert shell("report", "finished").code == 0
     assert "Model players" in Path("finished/report/index.html").read_text()
 
@@ -86,5 +86,5 @@ def test_stopped_run_resumes(shell: Shell) -> None:
     before = said_digest(shell("status", "stopped").out)
     assert before == FROZEN["results"]["stopped"] != FROZEN["results"]["finished"]
     Path("c.yaml").write_text(yaml.safe_dump(dict(MODELS)))
-    said = shell("run", "c.yaml", "--output", "stopped", "--quiet")
-    assert said_digest(said.out) == FROZEN["results"]["finished"]
+    result = shell("run", "c.yaml", "--output", "stopped", "--quiet")
+    assert said_digest(result.out) == FROZEN["results"]["finished"]

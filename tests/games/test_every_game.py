@@ -91,12 +91,12 @@ def test_a_run_of_models_on_the_house_ends_and_replays(game: Game, shell: Shell,
     games = 4 if size == 2 else 2  # two contenders, each in both seats if there are two
     words = ("--game", game.name, "--bots", ",".join(field), "--table-sizes", f"{size}", "--games", f"{games}")
     rules = [f"--{rule.replace('_', '-')}={most}" for rule, most in SHORT.get(game.name, {}).items()]
-    said = shell(
+    result = shell(
         "run", *words, *rules, "--contenders", "house:house-random@plain,house:house-random@reasoned", "--output", "r"
     )
-    assert said.code == 0, said.err
+    assert result.code == 0, result.err
     replayed = shell("replay", "r")
-    assert (replayed.code, replayed.out.splitlines()[-1]) == (0, said.out.splitlines()[-2])
+    assert (replayed.code, replayed.out.splitlines()[-1]) == (0, result.out.splitlines()[-2])
 
 
 BOLD = """from bots.llms.openai_bot import OpenAIBot
@@ -125,8 +125,8 @@ def test_a_users_own_model_bot_plays_it(game: Game, shell: Shell, at_length: boo
     config = {"game": game.name, "games": 2, "table_sizes": [game.seats[0]], "bots": field, "contenders": [bold]}
     config["rules"] = SHORT.get(game.name, {})
     Path("c.yaml").write_text(yaml.safe_dump(config))
-    said = shell("run", "c.yaml", "--output", "r")
-    assert said.code == 0, said.err
+    result = shell("run", "c.yaml", "--output", "r")
+    assert result.code == 0, result.err
     assert {*Path("asked").read_text().split()} & {node.name for node in game.nodes}
     assert shell("replay", "r").code == 0
 

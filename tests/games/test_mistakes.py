@@ -71,9 +71,9 @@ def mistaken(old: str, new: str) -> None:
 @pytest.mark.parametrize(("old", "new", "sentence"), FACTS.values(), ids=FACTS)
 def test_flaw_of_a_game_is_reported_before_the_run_starts(shell: Shell, old: str, new: str, sentence: str) -> None:
     mistaken(old, new)
-    said = shell("run", "--game", "kuhn", "--games", "4", "--output", "r")
-    assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
-    assert f"games/kuhn/game.py: {sentence}" in said.err
+    result = shell("run", "--game", "kuhn", "--games", "4", "--output", "r")
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert f"games/kuhn/game.py: {sentence}" in result.err
     assert not Path("r").exists()
 
 
@@ -110,9 +110,9 @@ ON_ERROR = ["stop", "fallback"]
 def test_code_that_fails_stops_the_run_and_blames_the_game(shell: Shell, then: str, where: str) -> None:
     old, new, sentence = CODE[where]
     mistaken(old, new)
-    said = shell("run", "--game", "kuhn", "--games", "8", "--on-bot-error", then, "--output", "r")
-    assert said.code == 3
-    (line,) = [line for line in said.err.splitlines() if line.startswith("dubito: ")]
+    result = shell("run", "--game", "kuhn", "--games", "8", "--on-bot-error", then, "--output", "r")
+    assert result.code == 3
+    (line,) = [line for line in result.err.splitlines() if line.startswith("dubito: ")]
     assert line.startswith("dubito: the code of the game kuhn failed in game ")
     assert sentence in line
     assert not re.search("Coin|Careful", line)
@@ -120,24 +120,24 @@ def test_code_that_fails_stops_the_run_and_blames_the_game(shell: Shell, then: s
 
 def test_invalid_ending_of_a_later_game_is_blamed_on_the_game(shell: Shell) -> None:
     mistaken("[2 + chips", "[(2 if len(self.acts) < 3 else -4) + chips")
-    said = shell("run", "--game", "kuhn", "--games", "40", "--output", "r")
-    assert said.code == 3
-    assert "the code of the game kuhn failed in game " in said.err
-    assert "but marks and counts are whole numbers from 0" in said.err
+    result = shell("run", "--game", "kuhn", "--games", "40", "--output", "r")
+    assert result.code == 3
+    assert "the code of the game kuhn failed in game " in result.err
+    assert "but marks and counts are whole numbers from 0" in result.err
 
 
 def test_errors_in_questions_are_blamed_on_the_game(shell: Shell) -> None:
     mistaken("self.acts.append(output)", "self.acts.insert(output)")
-    said = shell("run", "--game", "kuhn", "--games", "4", "--contenders", "house:house-random@plain", "--output", "r")
-    assert said.code == 3
-    assert "the code of the game kuhn failed in game 0, deal 0, turn 1: apply raised TypeError: " in said.err
+    result = shell("run", "--game", "kuhn", "--games", "4", "--contenders", "house:house-random@plain", "--output", "r")
+    assert result.code == 3
+    assert "the code of the game kuhn failed in game 0, deal 0, turn 1: apply raised TypeError: " in result.err
 
 
 def test_watched_game_reports_its_errors(shell: Shell) -> None:
     mistaken("self.acts.append(output)", "self.acts.insert(output)")
-    said = shell("watch", "--game", "kuhn", "Coin", "Careful")
-    assert said.code == 3
-    assert said.err.startswith(
+    result = shell("watch", "--game", "kuhn", "Coin", "Careful")
+    assert result.code == 3
+    assert result.err.startswith(
         "dubito: the code of the game kuhn failed in game 0, deal 0, turn 1: apply raised TypeError"
     )
 
@@ -145,10 +145,11 @@ def test_watched_game_reports_its_errors(shell: Shell) -> None:
 def test_a_game_without_an_end_stops_the_run(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "MAX_MOVES", 1000)
     mistaken("tuple(self.acts) in ENDS", "False")
-    said = shell("run", "--game", "kuhn", "--games", "4", "--output", "r")
-    assert said.code == 3
+    result = shell("run", "--game", "kuhn", "--games", "4", "--output", "r")
+    assert result.code == 3
     assert (
-        "failed in game 0, deal 0, turn 1001: it has not ended after 1,000 moves; limit the number of moves" in said.err
+        "failed in game 0, deal 0, turn 1001: it has not ended after 1,000 moves; limit the number of moves"
+        in result.err
     )
 
 
@@ -164,26 +165,26 @@ def test_example_that_is_no_position_is_reported_in_one_sentence(shell: Shell, w
     facts = Path("games/stacks/facts.py")
     text = facts.read_text().replace("    return Position(Rules(), ", "    return (")
     facts.write_text(text)
-    said = shell(*words)
-    assert (said.code, said.err.count("\n")) == (2, 1)
-    assert "facts.py of stacks: example_position returns ('lay', SeatLog(1, [DealEvent(" in said.err
-    assert "which is not a Position of dubito.game.log" in said.err
+    result = shell(*words)
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "facts.py of stacks: example_position returns ('lay', SeatLog(1, [DealEvent(" in result.err
+    assert "which is not a Position of dubito.game.log" in result.err
 
 
 def test_a_fallback_that_fails_is_named(shell: Shell) -> None:
     write_kuhn(Path.cwd())
     for bot in Path("bots/manual/kuhn").iterdir():
         bot.write_text(bot.read_text().replace('"bet"', '"raise"'))
-    said = shell("run", "--game", "kuhn", "--games", "40", "--on-bot-error", "fallback", "--output", "r")
-    assert said.code == 3
-    assert ": its fallback also failed: a move here is pass or bet, and not 'raise'" in said.err
+    result = shell("run", "--game", "kuhn", "--games", "40", "--on-bot-error", "fallback", "--output", "r")
+    assert result.code == 3
+    assert ": its fallback also failed: a move here is pass or bet, and not 'raise'" in result.err
 
 
 def test_errors_in_words_are_blamed_on_the_game(shell: Shell) -> None:
     write_kuhn(Path.cwd())
     words = Path("games/kuhn/words.py")
     words.write_text(words.read_text().replace("'passes'", "'passes' + 1"))
-    said = shell("watch", "--game", "kuhn", "Coin", "Careful")
-    assert (said.code, said.err.count("\n")) == (3, 1)
-    assert "sentence raised TypeError: " in said.err
-    assert "(kuhn/words.py, line " in said.err
+    result = shell("watch", "--game", "kuhn", "Coin", "Careful")
+    assert (result.code, result.err.count("\n")) == (3, 1)
+    assert "sentence raised TypeError: " in result.err
+    assert "(kuhn/words.py, line " in result.err

@@ -26,26 +26,26 @@ def stacks(shell: Shell) -> None:
 def test_wrong_number_of_players_is_reported(shell: Shell, command: str, bots: int) -> None:
     """At a table with a person there is one bot fewer than seats."""
     names = ["Lowest"] * (bots - (command == "play"))
-    said = shell(command, "--game", "stacks", *names) if names else shell("watch", "--game", "stacks", "Lowest")
-    assert (said.code, said.err) == (2, f"dubito: stacks needs 2 to 3 players, not {bots}\n")
+    result = shell(command, "--game", "stacks", *names) if names else shell("watch", "--game", "stacks", "Lowest")
+    assert (result.code, result.err) == (2, f"dubito: stacks needs 2 to 3 players, not {bots}\n")
 
 
 def test_saved_game_with_too_many_players_is_refused(shell: Shell) -> None:
     assert shell("watch", "--game", "stacks", "Lowest", "Highest", "--save", "g.json").code == 0
     kept = Path("g.json")
     kept.write_text(kept.read_text().replace('["Lowest", "Highest"]', '["Lowest", "Highest", "Lowest", "Lowest"]'))
-    said = shell("replay", "g.json")
-    assert (said.code, said.err) == (2, "dubito: stacks needs 2 to 3 players, not 4\n")
+    result = shell("replay", "g.json")
+    assert (result.code, result.err) == (2, "dubito: stacks needs 2 to 3 players, not 4\n")
 
 
 def test_broken_prompt_does_not_hide_other_prompts(shell: Shell) -> None:
     Path("prompts/stacks/broken").mkdir()
     Path("prompts/stacks/broken/prompt.yaml").write_text("title: [\n")
-    said = shell("prompts", "list", "--game", "stacks")
-    assert said.code == 0
-    assert "plain   The hand" in said.out
-    assert "broken: " in said.out
-    assert "prompts/stacks/broken/prompt.yaml, line 2: not valid YAML" in said.out
+    result = shell("prompts", "list", "--game", "stacks")
+    assert result.code == 0
+    assert "plain   The hand" in result.out
+    assert "broken: " in result.out
+    assert "prompts/stacks/broken/prompt.yaml, line 2: not valid YAML" in result.out
 
 
 def test_prompt_folder_determines_its_game(shell: Shell) -> None:
@@ -60,9 +60,9 @@ def test_prompt_folder_determines_its_game(shell: Shell) -> None:
 def test_prompts_are_tried_on_positions_in_their_folder(shell: Shell) -> None:
     Path("c.yaml").write_text("game: stacks\ngames: 4\n")
     assert shell("prompts", "record", "c.yaml", "--count", "4", "--output", "prompts/stacks/positions").code == 0
-    said = shell("prompts", "test", "prompts/stacks/plain", "--model", "house:house-random")
-    assert said.code == 0, said.err
-    assert "house-random at 4 positions in 4 deals" in said.out
+    result = shell("prompts", "test", "prompts/stacks/plain", "--model", "house:house-random")
+    assert result.code == 0, result.err
+    assert "house-random at 4 positions in 4 deals" in result.out
 
 
 def test_run_is_not_written_into_the_games_folder(shell: Shell) -> None:
@@ -82,9 +82,9 @@ def test_run_without_games_is_reported(shell: Shell) -> None:
     bot = Path("bots/manual/stacks/lowest.py")
     bot.write_text(bot.read_text().replace("min(self.cards.held)", "9"))
     assert shell("run", "--game", "stacks", "--games", "4", "--output", "r").code == 3
-    said = shell("replay", "r", "--game", "0")
-    assert said.code == 2
-    assert "0 to -1" not in said.err
+    result = shell("replay", "r", "--game", "0")
+    assert result.code == 2
+    assert "0 to -1" not in result.err
 
 
 def test_hand_is_shown_without_words() -> None:

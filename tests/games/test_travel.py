@@ -61,8 +61,8 @@ def test_an_installed_game_plays_in_any_folder(shell: Shell, site: Path) -> None
     assert kuhn["origin"] == PINNED
     assert {bot.name for bot in find_bots(Path.cwd(), "kuhn").hand_written()} == {"Careful", "Coin"}
     assert "plain" in shell("prompts", "list", "--game", "kuhn").out
-    said = shell(*MODELS, "r")
-    assert said.code == 0, said.err
+    result = shell(*MODELS, "r")
+    assert result.code == 0, result.err
     for words in (("replay", "r"), ("report", "r"), ("status", "r"), ("prompts", "record", "r")):
         told = shell(*words)
         assert (told.code, "mismatch" in told.err) == (0, False), told.err
@@ -75,16 +75,16 @@ def test_installed_game_is_checked_in_place(shell: Shell, site: Path) -> None:
     assert shell("games", "check", "kuhn", "--quick").out.startswith("kuhn passed all checks")
     facts = site / "dubito_kuhn" / "facts.py"
     facts.write_text(facts.read_text().replace('"card"}', '"card", "hand"}'))
-    said = shell("games", "check", "kuhn", "--quick")
-    assert (said.code, said.out.startswith(f"{facts}: ")) == (1, True), said.out
+    result = shell("games", "check", "kuhn", "--quick")
+    assert (result.code, result.out.startswith(f"{facts}: ")) == (1, True), result.out
 
 
 def test_workers_find_an_installed_game(shell: Shell, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert shell(*RUN, "r", "--workers", "2").code == 0
     monkeypatch.setenv("PYTHONPATH", str(site))
     command = [sys.executable, "-m", "dubito", "replay", "r", "--workers", "2"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert said.stdout.startswith("identical: 40 games")
+    completed = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert completed.stdout.startswith("identical: 40 games")
 
 
 def test_run_resumes_where_the_game_is_installed(shell: Shell, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,10 +135,10 @@ def test_export_names_the_package_of_its_game(shell: Shell, site: Path, monkeypa
         assert f"install the package {PINNED} if you trust" in told[0]
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(site)])
     for line in ("replay r.zip", "report r", "report r.zip", "prompts record r"):
-        said = shell(*line.split(" "))
-        assert (said.code, said.err.count("\n")) == (2, 1), line
-        assert f"contains games of kuhn (sources {digest[:12]}), which is not installed" in said.err
-        assert f"install the package {PINNED} if you trust" in said.err
+        result = shell(*line.split(" "))
+        assert (result.code, result.err.count("\n")) == (2, 1), line
+        assert f"contains games of kuhn (sources {digest[:12]}), which is not installed" in result.err
+        assert f"install the package {PINNED} if you trust" in result.err
 
 
 def test_export_does_not_contain_the_users_folder(shell: Shell) -> None:
@@ -208,9 +208,9 @@ def test_a_games_path_without_games_is_reported_in_one_sentence(
         if not name.endswith("/"):
             Path(name).write_text("")
     for words in (("games",), ("run", "--game", "kuhn"), ("bots", "--game", "kuhn")):
-        said = shell(*words, "--games-path", "F")
-        assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
-        assert sentence in said.err
+        result = shell(*words, "--games-path", "F")
+        assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+        assert sentence in result.err
         assert games_path() == (), "the path is reset however the command ends"
 
 
@@ -243,9 +243,9 @@ def test_unusable_package_does_not_affect_other_games(
     assert listed.err.startswith("broken: ")
     assert sentence in listed.err
     assert {"bs", "defuse", "dubito"} <= {line.split(" ")[0] for line in listed.out.splitlines()}
-    said = shell(*("run", "--game", point.split(" ")[0], "--games", "4"))
-    assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
-    assert sentence in said.err
+    result = shell(*("run", "--game", point.split(" ")[0], "--games", "4"))
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert sentence in result.err
 
 
 def test_unreadable_metadata_does_not_affect_games(shell: Shell, site: Path) -> None:
@@ -268,18 +268,18 @@ def test_conflicting_games_are_both_named(shell: Shell, site: Path) -> None:
     assert shell(*RUN, "r").code == 0, "the same bytes are the same game"
     game = Path("games/kuhn/game.py")
     game.write_text(f"{game.read_text()}# another\n")
-    said = shell(*RUN, "r")
-    assert (said.code, said.err.count("\n")) == (2, 1)
-    assert f"two games are named kuhn, in {shell.folder / 'games/kuhn'} and in {PINNED}; keep only one" in said.err
+    result = shell(*RUN, "r")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert f"two games are named kuhn, in {shell.folder / 'games/kuhn'} and in {PINNED}; keep only one" in result.err
     write_kuhn(Path("there"))
     game.unlink()
     game = Path("there/games/kuhn/game.py")
     game.write_text(f"{game.read_text()}# another\n")
-    said = shell(*RUN, "r", "--games-path", "there")
-    assert f"two games are named kuhn, in {shell.folder / 'there/games/kuhn'} and in {PINNED}" in said.err
+    result = shell(*RUN, "r", "--games-path", "there")
+    assert f"two games are named kuhn, in {shell.folder / 'there/games/kuhn'} and in {PINNED}" in result.err
 
 
 def test_listing_bots_reads_no_metadata_of_packages() -> None:
     script = "import sys; from dubito.cli.main import main\ntry: main(['bots'])\nfinally: print(*sys.modules)"
-    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert "importlib.metadata" not in said.stdout.splitlines()[-1].split(" ")
+    completed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "importlib.metadata" not in completed.stdout.splitlines()[-1].split(" ")

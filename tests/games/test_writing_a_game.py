@@ -36,8 +36,8 @@ def test_the_commands_of_the_guide_run(shell: Shell) -> None:
     new, *others = commands
     assert (new, len(others)) == (["new", "game", "kuhn"], 3)
     for words in others:
-        said = shell(*words, "--output", "run")
-        assert said.code == 0, said.err
+        result = shell(*words, "--output", "run")
+        assert result.code == 0, result.err
         assert shell("replay", "run").out.startswith("identical: ")
         assert shell("report", "run").code == 0
         for path in sorted(Path("run").rglob("*"), reverse=True):
@@ -80,8 +80,8 @@ def test_example_is_as_short_as_stated() -> None:
 
 
 def test_prompt_of_the_example_uses_all_facts(shell: Shell) -> None:
-    said = shell("prompts", "lint", "plain", "--game", "kuhn")
-    assert (said.code, "facts that no template uses" in said.out) == (0, False)
+    result = shell("prompts", "lint", "plain", "--game", "kuhn")
+    assert (result.code, "facts that no template uses" in result.out) == (0, False)
 
 
 def test_forfeit_works_as_in_the_guide(shell: Shell) -> None:
@@ -93,9 +93,9 @@ def test_forfeit_works_as_in_the_guide(shell: Shell) -> None:
     game.write_text(source.replace("int(self.dealt[1] > self.dealt[0])", "1 - (self.failed or 0)"))
     bot.write_text(bot.read_text().replace("self.rng.random()", "1 / 0"))
     flags = ("--game", "kuhn", "--bots", "Coin,Careful", "--games", "8", "--on-bot-error", "forfeit")
-    said = shell("run", *flags, "--output", "r")
-    assert said.code == 0, said.err
-    assert "Coin (seat 0) failed in game 0, deal 0, turn 1: play raised ZeroDivisionError" in said.out + said.err
+    result = shell("run", *flags, "--output", "r")
+    assert result.code == 0, result.err
+    assert "Coin (seat 0) failed in game 0, deal 0, turn 1: play raised ZeroDivisionError" in result.out + result.err
     assert shell("replay", "r").out.startswith("identical: ")
 
 
@@ -137,11 +137,11 @@ def test_every_bot_meets_every_other_in_both_seats(shell: Shell) -> None:
 
 
 def test_model_is_asked_again_after_an_invalid_act(shell: Shell) -> None:
-    said = shell(
+    result = shell(
         *("run", "--game", "kuhn", "--games", "40", "--contenders", "house:house-random@plain,Careful"),
         *("--output", "r"),
     )
-    assert said.code == 0, said.err
+    assert result.code == 0, result.err
     answers = {answer for (answer,) in rows(Path("r"), "SELECT answer FROM decisions")}
     assert answers == {b'"bet"', b'"pass"'}
     assert shell("replay", "r").code == 0
@@ -163,8 +163,8 @@ def test_unusable_game_is_reported_in_one_sentence(shell: Shell, source: str, se
     with pytest.raises(UsageError) as caught:
         find_game("kuhn", Path.cwd())
     assert sentence in str(caught.value)
-    said = shell("run", "--game", "kuhn")
-    assert (said.code, said.err.count("\n")) == (2, 1)
+    result = shell("run", "--game", "kuhn")
+    assert (result.code, result.err.count("\n")) == (2, 1)
 
 
 def test_edited_game_has_a_different_digest(shell: Shell) -> None:
@@ -173,12 +173,12 @@ def test_edited_game_has_a_different_digest(shell: Shell) -> None:
     game = Path("games/kuhn/game.py")
     game.write_text(game.read_text().replace("two seats, one bet", "two seats and a bet"))
     assert find_bots(Path.cwd(), "kuhn").game.summary != before.game.summary
-    said = shell("run", "--game", "kuhn", "--games", "4", "--output", "r")
-    assert (said.code, "game_source" in said.err) == (2, True)
+    result = shell("run", "--game", "kuhn", "--games", "4", "--output", "r")
+    assert (result.code, "game_source" in result.err) == (2, True)
 
 
 def test_shipped_game_cannot_be_replaced(shell: Shell) -> None:
     Path("games/kuhn").rename("games/bs")
-    said = shell("run", "--game", "bs")
-    assert (said.code, said.out) == (2, "")
-    assert "games/bs: bs is the name of a game that comes with Dubito; rename the folder" in said.err
+    result = shell("run", "--game", "bs")
+    assert (result.code, result.out) == (2, "")
+    assert "games/bs: bs is the name of a game that comes with Dubito; rename the folder" in result.err

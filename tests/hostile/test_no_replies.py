@@ -145,11 +145,11 @@ def test_entries_can_be_dropped_by_kind(shell: Shell, cause: str) -> None:
     with closing(ReplyCache(Path("cache"))) as cache:
         for number, raw in enumerate(held):
             keep(cache, "s", Request("chat", "/chat/completions", {"n": number}), "d", raw)
-    said = shell("cache", "drop", "--cause", cause)
+    result = shell("cache", "drop", "--cause", cause)
     dropped = CAUSES[cause]
     size = sum(len(raw.encode()) for raw in dropped)
-    assert (said.code, said.err) == (0, "")
-    assert said.out.startswith(f"removed {len(dropped)} of {len(held)} replies, {size:,} bytes; copies are in ")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith(f"removed {len(dropped)} of {len(held)} replies, {size:,} bytes; copies are in ")
     with closing(ReplyCache(Path("cache"))) as cache:
         assert len(cache) == len(held) - len(dropped)
     assert len([*Path("cache/dropped").iterdir()]) == len(dropped)
@@ -159,9 +159,9 @@ def test_drop_needs_a_key_or_a_cause(shell: Shell) -> None:
     with closing(ReplyCache(Path("cache"))):
         pass
     for flags in ([], ["abc", "--cause", "refused"]):
-        said = shell("cache", "drop", *flags)
-        assert said.code == 2
-        assert "a KEY, or use --cause" in said.err
+        result = shell("cache", "drop", *flags)
+        assert result.code == 2
+        assert "a KEY, or use --cause" in result.err
     assert shell("cache", "drop", "--cause", "page").code == 2
 
 

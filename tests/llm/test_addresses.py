@@ -26,8 +26,8 @@ def run(shell: Shell, contender: str, *flags: str) -> Result:
 
 
 def test_the_house_has_a_short_form(shell: Shell) -> None:
-    said = run(shell, "house:house-sharp@reasoned")
-    assert (said.code, said.err) == (0, "")
+    result = run(shell, "house:house-sharp@reasoned")
+    assert (result.code, result.err) == (0, "")
     (player,) = yaml.safe_load(Path("r/manifest.yaml").read_text())["identity"]["contenders"]
     assert (player["name"], player["bot"]) == ("house:house-sharp@reasoned", "OpenAIBot")
     told = {key: player["settings"][key] for key in ("model", "prompt", "base_url")}
@@ -42,39 +42,39 @@ def test_the_house_has_a_short_form(shell: Shell) -> None:
 def test_short_form_can_use_another_protocol(shell: Shell) -> None:
     with House() as house:
         address = house.openai_base_url
-        said = run(shell, "openai:house-random", "--base-url", address, "--api", "chat")
+        result = run(shell, "openai:house-random", "--base-url", address, "--api", "chat")
         paths = {call.path for call in house.calls}
-    assert (said.code, said.err) == (0, "")
+    assert (result.code, result.err) == (0, "")
     assert paths == {"/v1/chat/completions"}
 
 
 def test_unsupported_protocol_is_refused(shell: Shell) -> None:
-    said = run(shell, "anthropic:claude-x", "--api", "chat")
-    assert said.code == 2
-    assert "anthropic:claude-x: anthropic does not support `api: chat`; set --base-url to a server" in said.err
+    result = run(shell, "anthropic:claude-x", "--api", "chat")
+    assert result.code == 2
+    assert "anthropic:claude-x: anthropic does not support `api: chat`; set --base-url to a server" in result.err
     assert "--api: must be 'responses', 'chat', " in run(shell, "openai:x", "--api", "chatt").err
 
 
 def test_address_without_tls_gets_a_hint(shell: Shell) -> None:
     with Server(lambda _: respond("responses")) as server:
         address = server.base_url("responses").replace("http:", "https:")
-        said = run(shell, "openai:my-model", "--base-url", address).err
-    assert f"dubito: no TLS at {address} (" in said
+        output = run(shell, "openai:my-model", "--base-url", address).err
+    assert f"dubito: no TLS at {address} (" in output
     hint = "if the server does not use TLS, its address begins with http://: correct `--base-url`"
-    assert f"; {hint} (`base_url` in a config); 0 of 2 games are saved" in said
+    assert f"; {hint} (`base_url` in a config); 0 of 2 games are saved" in output
 
 
 def test_a_server_of_another_protocol_names_the_flag(shell: Shell) -> None:
     with Server(lambda _: respond("chat")) as server:
         address = server.base_url("responses")
-        said = run(shell, "openai:my-model", "--base-url", address)
+        result = run(shell, "openai:my-model", "--base-url", address)
     told = f"{address} answers in Chat Completions, but openai:my-model uses the Responses API; set `--api chat`"
-    assert f"dubito: {told} (`api: chat` in a config); 0 of 2 games are saved" in said.err
-    said = run(shell, "openai:my-model", "--base-url", address)  # nothing listens there any more
+    assert f"dubito: {told} (`api: chat` in a config); 0 of 2 games are saved" in result.err
+    result = run(shell, "openai:my-model", "--base-url", address)  # nothing listens there any more
     told = (
         f"nothing answers at {address} (connection refused); start the server, or correct `--base-url` (`base_url` in"
     )
-    assert f"dubito: {told} a config); 0 of 2" in said.err
+    assert f"dubito: {told} a config); 0 of 2" in result.err
 
 
 @pytest.mark.parametrize(
@@ -96,30 +96,30 @@ def test_short_form_uses_the_given_server(
         if said_by == "config":
             Path("c.yaml").write_text("base_url: env\n")
             flags = ["c.yaml"]
-        said = run(shell, f"{VARIABLES[variable]}:house-random", *flags)
+        result = run(shell, f"{VARIABLES[variable]}:house-random", *flags)
         calls = len(house.calls)
-    assert (said.code, said.err) == (0, "")
+    assert (result.code, result.err) == (0, "")
     assert calls > 2
     (player,) = yaml.safe_load(Path("r/manifest.yaml").read_text())["identity"]["contenders"]
     assert player["settings"]["base_url"] == address
 
 
 def test_env_without_the_variable_is_refused(shell: Shell) -> None:
-    said = run(shell, "openai:m", "--base-url", "env")
+    result = run(shell, "openai:m", "--base-url", "env")
     problem = "the value is `env`, but the environment variable OPENAI_BASE_URL is not set"
-    assert (said.code, said.err) == (2, f"dubito: --contenders: openai:m: base_url: {problem}\n")
+    assert (result.code, result.err) == (2, f"dubito: --contenders: openai:m: base_url: {problem}\n")
 
 
 def test_server_from_the_environment_gets_no_provider_key(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
     monkeypatch.setenv("OPENAI_BASE_URL", "https://models.example/v1")
-    said = run(shell, "openai:m", "--base-url", "env")
-    assert said.code == 2
-    assert "base_url: this server needs a separate key; name the variable with the key in `api_key_env`" in said.err
+    result = run(shell, "openai:m", "--base-url", "env")
+    assert result.code == 2
+    assert "base_url: this server needs a separate key; name the variable with the key in `api_key_env`" in result.err
     monkeypatch.setenv("OPENAI_BASE_URL", "https://user:secret@models.example/v1")
-    said = run(shell, "openai:m", "--base-url", "env")
-    assert "base_url: must not contain credentials" in said.err
-    assert "secret" not in said.err
+    result = run(shell, "openai:m", "--base-url", "env")
+    assert "base_url: must not contain credentials" in result.err
+    assert "secret" not in result.err
 
 
 @pytest.mark.parametrize("said_by", ["flag", "config"])
@@ -130,11 +130,11 @@ def test_other_server_gets_only_its_own_key(shell: Shell, monkeypatch: pytest.Mo
         Path("c.yaml").write_text("api_key_env: OPENAI_API_KEY\n")
         flags = ["c.yaml"]
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    said = run(shell, "openai:m", *flags, *base[:2])
-    assert "needs a key for https://models.example/v1; set the environment variable OPENAI_API_KEY" in said.err
+    result = run(shell, "openai:m", *flags, *base[:2])
+    assert "needs a key for https://models.example/v1; set the environment variable OPENAI_API_KEY" in result.err
     monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
-    said = run(shell, "openai:m,house:house-random", *flags, *base)
-    assert "--offline: the cache has no reply for openai:m" in said.err
+    result = run(shell, "openai:m,house:house-random", *flags, *base)
+    assert "--offline: the cache has no reply for openai:m" in result.err
     keys = {
         player["name"]: player["settings"]["api_key_env"]
         for player in yaml.safe_load(Path("r/manifest.yaml").read_text())["identity"]["contenders"]
@@ -146,8 +146,8 @@ def test_unused_variable_is_reported_once(shell: Shell, monkeypatch: pytest.Monk
     monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
     monkeypatch.setenv("OPENAI_BASE_URL", "https://models.example/v1")
     note = "note: OPENAI_BASE_URL is set but not used. To ask that server, set `base_url: env` or --base-url env"
-    said = run(shell, "openai:m,openai:other", "--offline")
-    assert said.err.count(note) == 1
+    result = run(shell, "openai:m,openai:other", "--offline")
+    assert result.err.count(note) == 1
     monkeypatch.setenv("OPENAI_BASE_URL", "https://api.openai.com/v1/")
     assert "OPENAI_BASE_URL" not in run(shell, "openai:m,openai:other", "--offline").err
     assert "OPENAI_BASE_URL" not in run(shell, "house:house-random").err
@@ -158,8 +158,8 @@ def test_short_form_takes_settings_of_replies(shell: Shell, provider: str) -> No
     flags = ("--read", "last_object", "--system", "user", "--max-output", "77")
     with Server(lambda heard: respond(heard.protocol)) as server:
         where = ("--base-url", server.base_url("responses")) if provider == "openai" else ()
-        said = run(shell, f"{provider}:house-sharp", *flags, *where)
-    assert (said.code, said.err) == (0, "")
+        result = run(shell, f"{provider}:house-sharp", *flags, *where)
+    assert (result.code, result.err) == (0, "")
     (asked,) = yaml.safe_load(Path("r/manifest.yaml").read_text())["identity"]["contenders"]
     settings = asked["settings"]
     assert (settings["read"], settings["system"], settings["max_output"]) == ("last_object", "user", 77)

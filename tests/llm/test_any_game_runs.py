@@ -53,8 +53,8 @@ def test_faults_and_cache_do_not_change_results(home: Shell) -> None:
 def test_illegal_answer_is_shown_only_at_its_decision(home: Shell) -> None:
     with Server(answering({"number": 99})) as server:
         asks = contender("asks", base_url=server.base_url("responses"))
-        said = home("run", config(asks, contender("plays")), "--output", "r", "--quiet")
-    assert "fallback:illegal %" in said.out
+        result = home("run", config(asks, contender("plays")), "--output", "r", "--quiet")
+    assert "fallback:illegal %" in result.out
     assert "illegal" not in home("run", config(contender("plays"), games=2), "--output", "s", "--quiet").out
     nodes = rows(Path("r"), "SELECT DISTINCT node, outcome FROM decisions WHERE outcome LIKE 'fallback%'")
     assert nodes == [("number", "fallback:illegal")]
@@ -62,10 +62,10 @@ def test_illegal_answer_is_shown_only_at_its_decision(home: Shell) -> None:
 
 def test_positions_come_from_a_run_and_from_a_config(home: Shell) -> None:
     assert home("run", config(PAIR[0]), "--output", "r", "--quiet").code == 0
-    said = home("prompts", "record", "r", "--count", "8", "--output", "of-run")
-    assert said.out == "written: 8 positions from 2 deals in of-run: hint 2, stake 2, number 2, sure 2\n"
-    said = home("prompts", "record", config(), "--count", "3", "--node", "sure", "--output", "of-config")
-    assert said.out == "written: 3 positions from 3 deals in of-config: sure 3\n"
+    result = home("prompts", "record", "r", "--count", "8", "--output", "of-run")
+    assert result.out == "written: 8 positions from 2 deals in of-run: hint 2, stake 2, number 2, sure 2\n"
+    result = home("prompts", "record", config(), "--count", "3", "--node", "sure", "--output", "of-config")
+    assert result.out == "written: 3 positions from 3 deals in of-config: sure 3\n"
     wrong = home("prompts", "record", "r", "--node", "C").err
     assert wrong == "dubito: Invalid value for '--node': 'C' is not one of 'hint', 'stake', 'number', 'sure'.\n"
     asked = home(
@@ -78,9 +78,9 @@ def test_positions_come_from_a_run_and_from_a_config(home: Shell) -> None:
 def test_estimate_uses_the_games_own_fake_model(home: Shell) -> None:
     paid = {"bot": "OpenAIBot", "name": "paid", "model": "m"}
     prices = {"m": {"input": 1, "cached_input": 1, "cache_write": 1, "output": 1}}
-    said = home("estimate", config(paid, prices=prices))
-    assert said.code == 0, said.err
-    (row,) = [line.split() for line in said.out.splitlines() if line.startswith("paid ")]
+    result = home("estimate", config(paid, prices=prices))
+    assert result.code == 0, result.err
+    (row,) = [line.split() for line in result.out.splitlines() if line.startswith("paid ")]
     assert row[1:3] == ["model", "32"], "eight decisions per game in four games"
 
 
@@ -91,8 +91,8 @@ def test_cache_miss_is_explained(home: Shell) -> None:
     missed = home("run", "c.yaml", "--output", "s", "--offline", "--quiet")
     assert missed.code == 3
     assert "node hint" in missed.err
-    said = home("cache", "explain", "0.0.0", "--run", "s")
-    assert "body.input" in said.out + said.err
+    result = home("cache", "explain", "0.0.0", "--run", "s")
+    assert "body.input" in result.out + result.err
     Path("runs").mkdir()
     Path("s").rename("runs/s")
-    assert home("cache", "explain", "0.0.0") == Result(0, said.out, "the latest run: runs/s\n")
+    assert home("cache", "explain", "0.0.0") == Result(0, result.out, "the latest run: runs/s\n")

@@ -24,9 +24,9 @@ class OnceBot(OpenAIBot):
 def test_fallback_turn_is_remembered_as_the_players_own(shell: Shell) -> None:
     shell.bot("once_bot.py", ONCE, "llms")
     player = contender("one", "house-honest", bot="OnceBot")
-    said = run_cli(shell, player, games=1, on_bot_error="fallback", rules={"max_turns": 40})
-    assert said.code == 0, said.err
-    (line,) = [line for line in said.out.splitlines() if "The fallback played" in line]
+    result = run_cli(shell, player, games=1, on_bot_error="fallback", rules={"max_turns": 40})
+    assert result.code == 0, result.err
+    (line,) = [line for line in result.out.splitlines() if "The fallback played" in line]
     failed = int(line.split("The fallback played ")[1].split()[0])
     assert failed == 2, "only the turns that were made to fail"
     assert rows(Path("r"), "SELECT count(*) FROM decisions")[0][0] > 10

@@ -269,11 +269,11 @@ def test_fake_models_decide_the_same_in_both_apis(shell: Shell) -> None:
     for name, more in (("written", {}), ("decided", {"api": "decisions"})):
         player = contender("sharp", "house-sharp", prompt="plan-reasoned", **more)
         config = config_file(player, games=4, rules={"max_turns": 20})
-        said = shell("run", config, "--output", name, "--quiet", "--no-report")
-        assert said.code == 0, said.err
+        result = shell("run", config, "--output", name, "--quiet", "--no-report")
+        assert result.code == 0, result.err
         taken.append(rows(Path(name), "SELECT game, seat, decision, node, answer, p_bluff FROM decisions"))
     assert taken[0] == taken[1]
-    digest = said.out.rpartition("results digest: ")[2].split()[0]
+    digest = result.out.rpartition("results digest: ")[2].split()[0]
     for output, flags in (("one", ("--in-flight", "1", "--cache", "other")), ("off", ("--offline",))):
         assert digest in shell("run", config, "--output", output, "--quiet", "--no-report", *flags).out
     assert digest in shell("replay", "decided").out
@@ -316,12 +316,12 @@ def test_sampled_answers_repeat(shell: Shell) -> None:
         contender("decides", prompt="plan", api="decisions", play="drawn"),
     ]
     config = config_file(*players, games=3, rules={"max_turns": 20})
-    said = shell("run", config, "--output", "r", "--quiet", "--no-report")
-    assert said.code == 0, said.err
+    result = shell("run", config, "--output", "r", "--quiet", "--no-report")
+    assert result.code == 0, result.err
     names = "SELECT DISTINCT a.player, d.answer FROM decisions d JOIN attempts a USING (game, seat) WHERE d.game >= 0"
     found = set(rows(Path("r"), names))
     assert found == {("best", 0), *((name, answer) for name in ("drawn", "decides") for answer in (0, 1))}
-    digest = said.out.rpartition("results digest: ")[2].split()[0]
+    digest = result.out.rpartition("results digest: ")[2].split()[0]
     assert digest in shell("run", config, "--output", "s", "--quiet", "--no-report", "--in-flight", "1").out
     assert digest in shell("replay", "r").out
     manifest = Path("r/manifest.yaml").read_text()
@@ -386,9 +386,9 @@ def test_unsupported_questions_are_reported_first(shell: Shell, game: str, more:
         "table_sizes": [4] if game == "bs" else [3],
         "rules": {},
     }
-    said = shell("run", config_file(contender("one", **more), **base), "--output", "r", "--quiet")
-    assert said.code == 2
-    assert fault in said.err
+    result = shell("run", config_file(contender("one", **more), **base), "--output", "r", "--quiet")
+    assert result.code == 2
+    assert fault in result.err
     assert not Path("r").exists()
 
 
@@ -417,8 +417,8 @@ def test_house_faults_have_their_causes(shell: Shell, fault: str) -> None:
     if fault == "html":  # not a reply, so it is retried
         player["base_url"] = "house?faults=html:0.5"
     config = config_file(player, games=1, on_unusable="fallback")
-    said = shell("run", config, "--output", "r", "--quiet", "--no-preflight", "--no-report", "--patience", "30s")
-    assert said.code == 0, said.err
+    result = shell("run", config, "--output", "r", "--quiet", "--no-preflight", "--no-report", "--patience", "30s")
+    assert result.code == 0, result.err
     assert set(outcomes_of(Path("r"))) <= outcomes
     assert set(outcomes_of(Path("r"))) & {
         outcome for outcome in outcomes if outcome.startswith("fallback") or fault == "html"

@@ -74,16 +74,16 @@ def doubt_rate(request: str) -> str:
 
 def test_first_config_of_the_guide_plays(shell: Shell) -> None:
     Path("c.yaml").write_text(PLAIN)
-    said = shell("run", "c.yaml", "--output", "r", "--quiet", "--games", "3", "--max-turns", "9")
-    assert said.code == 0
+    result = shell("run", "c.yaml", "--output", "r", "--quiet", "--games", "3", "--max-turns", "9")
+    assert result.code == 0
     assert requests("sharp")
     assert requests("honest")
 
 
 def test_the_classes_and_the_prompt_play(written: Shell) -> None:
     Path("c.yaml").write_text(ALL_THREE)
-    said = written("run", "c.yaml", "--output", "r", "--quiet", "--games", "3", "--max-turns", "60", "--seed", "3")
-    assert (said.code, said.err) == (0, "")
+    result = written("run", "c.yaml", "--output", "r", "--quiet", "--games", "3", "--max-turns", "60", "--seed", "3")
+    assert (result.code, result.err) == (0, "")
     nodes = dict(
         rows(
             Path("r"), "SELECT player, group_concat(DISTINCT node) FROM attempts NATURAL JOIN decisions GROUP BY player"
@@ -118,17 +118,17 @@ def test_commands_of_the_guide_run(written: Shell) -> None:
     assert len(commands) == 1
     for program, *words in commands:
         assert program == "dubito"
-        said = written(*words)
-        assert said.code == 0
-        assert "Do you doubt?" in said.out
+        result = written(*words)
+        assert result.code == 0
+        assert "Do you doubt?" in result.out
 
 
 @pytest.mark.parametrize("config", in_gate([DECIDES, MIXES], 1))
 def test_the_configs_of_decision_models_play(shell: Shell, config: str) -> None:
     games = "games: 2\ntable_sizes: [3]\nbots: [StefaBot, UsualBot]\n"
     Path("c.yaml").write_text(games + config.replace("openai:gpt-6-luna", "house:house-sharp"))
-    said = shell("run", "c.yaml", "--output", "r", "--quiet", "--no-report")
-    assert said.code == 0, said.err
+    result = shell("run", "c.yaml", "--output", "r", "--quiet", "--no-report")
+    assert result.code == 0, result.err
     assert not rows(Path("r"), "SELECT 1 FROM decisions WHERE outcome <> 'model'")
 
 

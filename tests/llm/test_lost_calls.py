@@ -110,8 +110,8 @@ def test_tables_show_billed_and_assumed_costs_separately(shell: Shell) -> None:
     biller = Biller(every(9, DROPPED))
     with Server(biller) as server:
         file = config_file(player_at(server, "chat"), games=4, prices={"some-model": LISTED})
-        said = shell("run", file, "--output", "r", "--patience", "60s", "--quiet", "--report", "--json")
-    (used,) = json.loads(said.out)["models"]
+        result = shell("run", file, "--output", "r", "--patience", "60s", "--quiet", "--report", "--json")
+    (used,) = json.loads(result.out)["models"]
     assert used["assumed"] == biller.lost > 0
     assert used["usd"] == pytest.approx(used["usd_billed"] + used["usd_assumed"])
     assert used["usd"] * PICO == pytest.approx(biller.bill, rel=0.1)
@@ -148,9 +148,9 @@ def test_cost_of_calls_cut_off_by_a_kill_is_assumed(tmp_path: Path, shell: Shell
     never = threading.Event()
 
     def answer(heard: Incoming) -> Response:
-        said = biller(heard)
+        result = biller(heard)
         never.wait(0.03)  # the duration of a model's answer
-        return said
+        return result
 
     with Server(answer) as server:
         file = config_file(
@@ -166,7 +166,7 @@ def test_cost_of_calls_cut_off_by_a_kill_is_assumed(tmp_path: Path, shell: Shell
                 os.kill(process.pid, signal.SIGKILL)
         status = json.loads(shell("status", "r", "--json").out)["models"][0]
         assert status["assumed"] > 0
-        said = shell("run", *words, "--json")
-    (used,) = json.loads(said.out)["models"]
+        result = shell("run", *words, "--json")
+    (used,) = json.loads(result.out)["models"]
     assert used["assumed"] >= status["assumed"]
     assert used["usd"] * PICO == pytest.approx(biller.bill, rel=0.05 if kills == 1 else 0.15)

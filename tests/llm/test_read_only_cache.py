@@ -66,9 +66,9 @@ def test_a_damaged_entry_is_named_and_can_be_dropped(played: Shell, damage: str)
     bad, other, *_ = found = keys(Path("cache"))
     DAMAGES[damage](bad)
     DAMAGES["half of it"](other)
-    said = played("cache", "verify")
-    assert said.code == 1
-    lines = said.out.splitlines()
+    result = played("cache", "verify")
+    assert result.code == 1
+    lines = result.out.splitlines()
     assert [key in line for key, line in zip((bad, other), lines, strict=False)] == [True, True]
     assert f"`dubito cache drop {bad[:16]} --cache cache`" in lines[0]
     assert lines[-1] == f"{len(found):,} replies, 2 damaged"
@@ -85,9 +85,9 @@ def test_invalid_key_hides_no_other_entry(played: Shell, key: str) -> None:
     bad, other, *_ = keys(Path("cache"))
     DAMAGES["half of it"](other)
     change(Path("cache"), f"UPDATE Cache SET key = {key} WHERE key = ?", bad)  # noqa: S608
-    said = played("cache", "verify")
-    first, second, _ = said.out.splitlines()
-    assert (said.code, first) == (1, "an entry of the cache cache is ignored, since its key is not a string")
+    result = played("cache", "verify")
+    first, second, _ = result.out.splitlines()
+    assert (result.code, first) == (1, "an entry of the cache cache is ignored, since its key is not a string")
     assert f"entry {other} of the cache" in second
 
 

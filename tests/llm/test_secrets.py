@@ -89,10 +89,10 @@ def test_commands_that_read_a_run_print_no_key(shell: Shell) -> None:
     with diskcache.Cache("cache") as cache:
         entry = next(key for key in cache if key != "written")
     for words in (("status", "r"), ("cache", "stats"), ("cache", "show", entry)):
-        said = shell(*words)
-        assert said.code == 0
-        assert said.out
-        assert [key for key in KEYS.values() if key in said.out + said.err] == []
+        result = shell(*words)
+        assert result.code == 0
+        assert result.out
+        assert [key for key in KEYS.values() if key in result.out + result.err] == []
 
 
 def test_key_is_sent_only_to_its_own_server(shell: Shell) -> None:

@@ -169,8 +169,8 @@ def test_fake_models_decide_the_same_for_turns_and_nodes(shell: Shell) -> None:
     taken, games = {}, []
     for prompt in ("reasoned", "plan-reasoned"):
         config = config_file(contender("sharp", "house-sharp", prompt=prompt), games=4, rules={"max_turns": 20})
-        said = shell("run", config, "--output", prompt, "--quiet", "--no-report")
-        assert said.code == 0, said.err
+        result = shell("run", config, "--output", prompt, "--quiet", "--no-report")
+        assert result.code == 0, result.err
         columns = "game, seat, decision, turn, node, answer, outcome, p_bluff"
         taken[prompt] = rows(Path(prompt), f"SELECT {columns} FROM decisions ORDER BY 1, 2, 3")  # noqa: S608
         games.append(rows(Path(prompt), "SELECT game, outcome FROM games"))
@@ -178,7 +178,7 @@ def test_fake_models_decide_the_same_for_turns_and_nodes(shell: Shell) -> None:
     assert games[0] == games[1]
     calls = [rows(Path(prompt), "SELECT count(*) FROM attempts WHERE game >= 0")[0][0] for prompt in taken]
     assert calls[1] < 0.7 * calls[0]
-    digest = said.out.rpartition("results digest: ")[2].split()[0]
+    digest = result.out.rpartition("results digest: ")[2].split()[0]
     for flags in (("--in-flight", "1", "--cache", "other"), ("--offline",)):
         assert digest in shell("run", "c.yaml", "--output", flags[0][2:], "--quiet", "--no-report", *flags).out
     assert digest in shell("replay", "plan-reasoned").out
@@ -239,9 +239,9 @@ def test_prompt_that_cannot_ask_a_whole_turn_is_refused(shell: Shell, game: str,
     (folder / "prompt.yaml").write_text(yaml.safe_dump({"title": "t", "ask": ask, "answer": ["answer"]}))
     for name in ("system", "user"):
         (folder / f"{name}.jinja").write_text("Play.\n")
-    said = shell("prompts", "show", ask, "--game", game)
-    assert said.code == 2
-    assert fault in said.err
+    result = shell("prompts", "show", ask, "--game", game)
+    assert result.code == 2
+    assert fault in result.err
 
 
 def test_prompt_of_a_turn_gets_the_facts_of_each_question(tmp_path: Path) -> None:

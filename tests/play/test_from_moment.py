@@ -82,9 +82,9 @@ def test_bot_that_now_fails_is_named(moment: RunMoment, monkeypatch: pytest.Monk
 
 
 def test_terminal_tells_the_turns_before_and_saves_the_whole_game(play: Play, moment: RunMoment) -> None:
-    said = play("--from", "bots:3:9", "--pace", "0", typed="log\n")
-    lines = said.out.splitlines()
-    assert (said.code, said.err) == (0, "")
+    result = play("--from", "bots:3:9", "--pace", "0", typed="log\n")
+    lines = result.out.splitlines()
+    assert (result.code, result.err) == (0, "")
     assert lines[0] == "Players, in playing order: Sherlock 0, SusBoi 1, you, SusBoi 3, Sherlock 4."
     assert [line[:4].strip() for line in lines[5:13]] == [str(turn) for turn in range(1, TURN)]
     whatever = "ace\n2\n3\n4\n5\n6\n7\n8\n9\n10\njack\nqueen\nking\ndoubt\njoker as 7\njoker\n" * 1000
@@ -113,9 +113,9 @@ def test_terminal_tells_the_turns_before_and_saves_the_whole_game(play: Play, mo
 )
 @pytest.mark.usefixtures("moment")
 def test_what_does_not_fit_a_moment_is_refused(play: Play, words: tuple[str, ...], sentence: str) -> None:
-    said = play(*words)
-    assert said.code == 2
-    assert said.err.startswith(f"dubito: {sentence}")
+    result = play(*words)
+    assert result.code == 2
+    assert result.err.startswith(f"dubito: {sentence}")
 
 
 HAND = "hand=1,1,2,6,6,7,9,10,7"
@@ -151,8 +151,8 @@ def test_game_with_changed_cards_is_verified_and_played_on(play: Play, shell: Sh
     whatever = "ace\n2\n3\n4\n5\n6\n7\n8\n9\n10\njack\nqueen\nking\ndoubt\njoker as 7\njoker\n" * 1000
     words = ("--set", HAND, "--worlds", "sampled", "--seed", "7")
     assert play("--from", "bots:3:9", *words, "--pace", "0", "--save", "mine.json", typed=whatever).code == 0
-    said = shell("replay", "mine.json")
-    assert (said.code, said.out.partition(":")[0]) == (0, "identical")
+    result = shell("replay", "mine.json")
+    assert (result.code, result.out.partition(":")[0]) == (0, "identical")
     game, record = saved_record(Path("mine.json"))
     again = seat_person(bots_of_game("dubito"), set_up_saved(game, record, TURN, 2), 0)
     _begin(again)
@@ -162,8 +162,8 @@ def test_game_with_changed_cards_is_verified_and_played_on(play: Play, shell: Sh
     for bad in ({"seat": 9}, {"settings": ["x"]}, {"outputs": [{"doubt": True}]}):
         text = json.loads(Path("mine.json").read_text("utf-8"))
         Path("bad.json").write_text(json.dumps(text | {"change": text["change"] | bad}), "utf-8")
-        said = shell("replay", "bad.json")
-        assert (said.code, len(said.err.splitlines())) == (2, 1)
+        result = shell("replay", "bad.json")
+        assert (result.code, len(result.err.splitlines())) == (2, 1)
 
 
 def test_programs_cannot_be_moved_to_a_moment(play: Play, shell: Shell) -> None:
@@ -171,9 +171,9 @@ def test_programs_cannot_be_moved_to_a_moment(play: Play, shell: Shell) -> None:
     program = {"name": "mine", "process": [sys.executable, "programs/honest.py"]}
     write_config(shell.folder, games=1, bots=[program])
     assert shell("run", "config.yaml", "--output", "run").code == 0
-    said = play("--from", "run:0:1")
-    assert said.code == 2
-    assert said.err.endswith("is a program, which can only play a game from its start\n")
+    result = play("--from", "run:0:1")
+    assert result.code == 2
+    assert result.err.endswith("is a program, which can only play a game from its start\n")
 
 
 def test_page_offers_the_moment_and_reload_keeps_it(moment: RunMoment, tmp_path: Path) -> None:
@@ -204,5 +204,5 @@ def test_web_command_refuses_other_rules_and_configs(shell: Shell, moment: RunMo
         (("--game", "bs"), "--game cannot change a moment of a run; leave it out"),
         (("c.yaml",), "--from uses the run's players and rules; leave out the other arguments"),
     ):
-        said = shell("web", "--from", "bots:3:9", "--port", "0", "--no-browser", *words)
-        assert (said.code, said.err) == (2, f"dubito: {sentence}\n")
+        result = shell("web", "--from", "bots:3:9", "--port", "0", "--no-browser", *words)
+        assert (result.code, result.err) == (2, f"dubito: {sentence}\n")

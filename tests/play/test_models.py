@@ -30,13 +30,13 @@ def config(*players: Mapping[str, Any]) -> str:
 
 def test_a_game_with_a_configs_players_is_played_and_kept(play: Play) -> None:
     file = config(contender("sharp", "house-sharp"), {"bot": "MrDoubt", "name": "doubter"})
-    said = play(
+    result = play(
         "sharp", "doubter", "--config", file, "--seed", "4", "--seat", "0", "--save", "g.json", typed=WHATEVER * 200
     )
-    assert said.code == 0
-    assert said.out.splitlines()[0] == "Players, in playing order: you, sharp, doubter."
-    assert said.err.startswith("These are fake models: a built-in server on this machine answers for sharp.\n")
-    assert f"dubito play sharp doubter --seed 4 --deal 0 --seat 0 --config {file}" in said.out
+    assert result.code == 0
+    assert result.out.splitlines()[0] == "Players, in playing order: you, sharp, doubter."
+    assert result.err.startswith("These are fake models: a built-in server on this machine answers for sharp.\n")
+    assert f"dubito play sharp doubter --seed 4 --deal 0 --seat 0 --config {file}" in result.out
     record = RECORDS.load(Path("g.json").read_text())
     taken = rows(Path("games"), "SELECT DISTINCT game, seat, outcome FROM decisions")
     assert taken == [(record.number, 1, "model")]
@@ -56,20 +56,20 @@ def test_obstacle_is_reported_and_retried(play: Play, monkeypatch: pytest.Monkey
 
     with Server(sometimes) as model:
         file = config(player_at(model, name="asker", api_key_env="SOME_KEY", tries=1))
-        said = play("asker", "MrDoubt", "--config", file, "--seed", "1", "--seat", "0", typed=WHATEVER * 3)
-    assert said.code == 0
-    assert said.out.count("which cannot be reached") == SILENCE + 1
-    assert said.out.count("   1. You play") == said.out.count("   2. asker ") == 1
-    assert KEY not in said.out + said.err
+        result = play("asker", "MrDoubt", "--config", file, "--seed", "1", "--seat", "0", typed=WHATEVER * 3)
+    assert result.code == 0
+    assert result.out.count("which cannot be reached") == SILENCE + 1
+    assert result.out.count("   1. You play") == result.out.count("   2. asker ") == 1
+    assert KEY not in result.out + result.err
     assert rows(Path("games"), "SELECT DISTINCT outcome FROM decisions") == [("model",)]
     ((asked, last),) = rows(Path("games"), "SELECT count(*), max(decision) FROM decisions")
     assert asked == last + 1  # each question is sent once
 
 
 def test_a_model_by_its_short_name_needs_no_config(play: Play) -> None:
-    said = play("openai:gpt@plain", "MrDoubt")
-    assert (said.code, said.out) == (2, "")
-    assert said.err.startswith("dubito: openai:gpt@plain needs a key for https://api.openai.com/v1; ")
+    result = play("openai:gpt@plain", "MrDoubt")
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith("dubito: openai:gpt@plain needs a key for https://api.openai.com/v1; ")
 
 
 def test_watch_plays_beside_running_web(shell: Shell) -> None:
@@ -78,9 +78,9 @@ def test_watch_plays_beside_running_web(shell: Shell) -> None:
         assert web.stdout is not None
         while "Press Ctrl-C to stop" not in (line := web.stdout.readline()):
             assert line, web.stderr and web.stderr.read()
-        said = shell("watch", "sharp", "MrDoubt", "StefaBot", "--config", file)
+        result = shell("watch", "sharp", "MrDoubt", "StefaBot", "--config", file)
         assert web.poll() is None
-    assert said.code == 0, said.err
+    assert result.code == 0, result.err
     assert rows(Path("games"), "SELECT DISTINCT outcome FROM decisions") == [("model",)]
 
 

@@ -50,8 +50,8 @@ def test_game_of_bs_is_narrated_and_replayed(shell: Shell) -> None:
     ]
     heard_of = [line for line in record["story"] if line.endswith("says BS]") and "nobody" not in line]
     assert heard_of == accusers
-    said = shell("replay", "g.json")
-    assert (said.code, said.out.partition(",")[0]) == (0, f"identical: {turns} turns")
+    result = shell("replay", "g.json")
+    assert (result.code, result.out.partition(",")[0]) == (0, f"identical: {turns} turns")
 
 
 def test_only_show_hands_reveals_hidden_cards(shell: Shell) -> None:
@@ -85,9 +85,9 @@ def test_a_changed_record_is_found(shell: Shell, change: dict[str, Any], code: i
     if "outputs" in change:
         change = {"outputs": [record["dealt"]["hands"][1][:1], *record["outputs"][1:]]}
     Path("g.json").write_text(json.dumps(record | change))
-    said = shell("replay", "g.json")
-    assert said.code == code
-    assert any(line.startswith(sentence) for line in (said.out + said.err).splitlines()), said
+    result = shell("replay", "g.json")
+    assert result.code == code
+    assert any(line.startswith(sentence) for line in (result.out + result.err).splitlines()), result
 
 
 @pytest.mark.parametrize("output", ["x", [99], [[1]], {"seat": "0"}, None])
@@ -95,9 +95,9 @@ def test_invalid_output_is_reported_in_one_sentence(shell: Shell, output: Any) -
     shell(*BS, "--save", "g.json")
     record = saved()
     Path("g.json").write_text(json.dumps(record | {"outputs": [output]}))
-    said = shell("replay", "g.json")
-    assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
-    assert said.err.startswith("dubito: this is not an output of bs: ")
+    result = shell("replay", "g.json")
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert result.err.startswith("dubito: this is not an output of bs: ")
 
 
 def test_a_forfeit_ends_a_game_and_is_kept(shell: Shell) -> None:
@@ -105,14 +105,14 @@ def test_a_forfeit_ends_a_game_and_is_kept(shell: Shell) -> None:
     bots.mkdir(parents=True)
     (bots / "bad.py").write_text(BAD)
     words = ("watch", "--game", "bs", "Player1", "Bad", "Player3", "Player4", "--on-bot-error")
-    said = shell(*words, "forfeit", "--save", "g.json")
-    assert said.code == 0
-    assert said.err == "Bad (seat 1) failed in game 0, deal 0, turn 2: nothing was played; play at least one card\n"
-    assert "   2. Bad has failed: the game is over, and nobody wins." in said.out.splitlines()
+    result = shell(*words, "forfeit", "--save", "g.json")
+    assert result.code == 0
+    assert result.err == "Bad (seat 1) failed in game 0, deal 0, turn 2: nothing was played; play at least one card\n"
+    assert "   2. Bad has failed: the game is over, and nobody wins." in result.out.splitlines()
     assert saved()["outputs"][-1] == {"seat": 1}
     assert shell("replay", "g.json").code == 0
-    said = shell(*words, "fallback", "--save", "f.json")
-    assert "; Hoarder's rules played the turn" in said.err
+    result = shell(*words, "fallback", "--save", "f.json")
+    assert "; Hoarder's rules played the turn" in result.err
     assert shell("replay", "f.json").code == 0
     assert shell(*words, "stop").err.startswith("dubito: Bad (seat 1) failed in game 0, deal 0, turn 2: ")
 
@@ -125,15 +125,15 @@ def test_mistakes_at_bs_are_reported_in_one_sentence(shell: Shell) -> None:
         (("watch", "--game", "chess", *FOUR), "unknown game 'chess': "),
         (("watch", "StefaBot", "MrDoubt", "UsualBot", "--on-bot-error", "forfeit"), "--on-bot-error forfeit: "),
     ):
-        said = shell(*words)
-        assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
-        assert said.err.startswith(f"dubito: {sentence}")
+        result = shell(*words)
+        assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+        assert result.err.startswith(f"dubito: {sentence}")
 
 
 def test_a_person_sees_their_own_hand_and_sizes(play: Play) -> None:
-    said = play(*SEATED, typed="no\n")
-    lines = said.out.splitlines()
-    assert (said.code, said.err) == (0, "")
+    result = play(*SEATED, typed="no\n")
+    lines = result.out.splitlines()
+    assert (result.code, result.err) == (0, "")
     assert lines[0] == "Players, in playing order: Player1, you, Player4, CalculatingLiar."
     assert lines[5:] == [
         "   1. Player1 plays 1 card as aces.",
@@ -178,13 +178,13 @@ def test_help_is_given_at_any_question(play: Play) -> None:
 
 
 def test_a_whole_game_of_bs_is_played_saved_and_proved(play: Play, shell: Shell) -> None:
-    said = play(*SEATED, "--save", "g.json", typed=WHATEVER * 300)
-    assert (said.code, said.err) == (0, "")
-    assert "\n  *  You " in said.out
+    result = play(*SEATED, "--save", "g.json", typed=WHATEVER * 300)
+    assert (result.code, result.err) == (0, "")
+    assert "\n  *  You " in result.out
     again = (
         "To play the same cards again: dubito play Player1 Player4 CalculatingLiar --seed 4 --deal 0 --seat 1 --game bs"
     )
-    assert again in said.out.splitlines()
+    assert again in result.out.splitlines()
     assert saved()["players"] == ["Player1", "Guest", "Player4", "CalculatingLiar"]
     assert shell("replay", "g.json").code == 0
 
@@ -192,8 +192,8 @@ def test_a_whole_game_of_bs_is_played_saved_and_proved(play: Play, shell: Shell)
 def test_every_kind_of_answer_is_typed(play: Play) -> None:
     shutil.copytree(HOME, ".", dirs_exist_ok=True)
     typed = "loud\nLOW\n9\n1 1 1 1 1\n2\nmany\n10\n-1\n9\nmaybe\nY\n"
-    said = play("Dull", "--game", "guess", "--seed", "1", "--seat", "0", "--save", "g.json", typed=typed)
-    lines = [line[2:] for line in said.out.splitlines() if line.startswith("> ")]
+    result = play("Dull", "--game", "guess", "--seed", "1", "--seat", "0", "--save", "g.json", typed=typed)
+    lines = [line[2:] for line in result.out.splitlines() if line.startswith("> ")]
     assert lines[:2] == [
         "'loud' is not an answer here: type one of high, low, none.",
         "   1. Moved: seat 0, node hint, seen low",
@@ -202,17 +202,17 @@ def test_every_kind_of_answer_is_typed(play: Play) -> None:
     assert "10 is not legal now." in lines
     assert "-1 is not legal now." in lines
     assert "'maybe' is not an answer here: type yes or no." in lines
-    assert "   1. Moved: seat 0, node sure, seen True" in said.out
+    assert "   1. Moved: seat 0, node sure, seen True" in result.out
 
 
 def test_model_plays_a_users_own_game(play: Play) -> None:
     write_kuhn(Path.cwd())
-    said = play("house:house-random@plain", "--game", "kuhn", "--seed", "1", "--seat", "1", typed="pass\nbet\npass\n")
-    assert said.code == 0, said.err
-    assert "dubito play house:house-random@plain --seed 1 --deal 0 --seat 1 --game kuhn" in said.out
+    result = play("house:house-random@plain", "--game", "kuhn", "--seed", "1", "--seat", "1", typed="pass\nbet\npass\n")
+    assert result.code == 0, result.err
+    assert "dubito play house:house-random@plain --seed 1 --deal 0 --seat 1 --game kuhn" in result.out
     Path("c.yaml").write_text("bots: [ClaudeBot]\n")
-    said = play("Coin", "--game", "kuhn", "--config", "c.yaml")
-    assert (said.code, said.err) == (
+    result = play("Coin", "--game", "kuhn", "--config", "c.yaml")
+    assert (result.code, result.err) == (
         2,
         "dubito: c.yaml is for another game; use a config with `game: kuhn`, or omit --game\n",
     )
@@ -220,16 +220,16 @@ def test_model_plays_a_users_own_game(play: Play) -> None:
 
 def test_draw_and_defuse_is_typed_by_letters(play: Play) -> None:
     typed = "x\ns\n" + "\n0\n" * 30  # draws cards, and puts the bomb on top
-    said = play("Medium", "--game", "defuse", "--seed", "5", "--seat", "0", typed=typed)
-    assert said.code == 0, said.err
+    result = play("Medium", "--game", "defuse", "--seed", "5", "--seat", "0", typed=typed)
+    assert result.code == 0, result.err
     assert (
         "Enter draws; s see, k skip, b bottom\n> 'x' is not an answer here: type one of draw, skip, bottom, see."
-        in said.out
+        in result.out
     )
-    assert "You have seen, from the top: nothing, see, see." in said.out
-    assert "Where do you put the bomb? 0 is the top of the pile, " in said.out
-    assert "You have no defuse card and blow up: Medium wins." in said.out
-    assert said.out.endswith(
+    assert "You have seen, from the top: nothing, see, see." in result.out
+    assert "Where do you put the bomb? 0 is the top of the pile, " in result.out
+    assert "You have no defuse card and blow up: Medium wins." in result.out
+    assert result.out.endswith(
         "To play the same cards again: dubito play Medium --seed 5 --deal 0 --seat 0 --game defuse\n"
     )
 

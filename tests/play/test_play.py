@@ -35,9 +35,9 @@ BAD = "from dubito.player import PlayerAI\nclass Bad(PlayerAI):\n    def play(se
 
 
 def test_person_sees_hand_board_and_card_counts(play: Play) -> None:
-    said = play(*SEATED, typed="2 2\n")
-    assert said.code == 0
-    lines = said.out.splitlines()
+    result = play(*SEATED, typed="2 2\n")
+    assert result.code == 0
+    lines = result.out.splitlines()
     assert lines[0] == "Players, in playing order: ClaudeBot, you, AdaptyBoi, StefaBot."
     assert lines[4] == "The cards are dealt: ClaudeBot holds 14, you hold 14, AdaptyBoi holds 13, StefaBot holds 13."
     assert lines[5] == "   1. ClaudeBot plays 3 cards as aces."
@@ -48,13 +48,13 @@ def test_person_sees_hand_board_and_card_counts(play: Play) -> None:
     ]
     assert lines[10] == ">    2. You play 2 cards as aces."
     assert lines[-1] == "You left before the game was over."
-    assert said.err == ""
+    assert result.err == ""
 
 
 def test_only_the_persons_hand_is_shown(play: Play) -> None:
-    said = play(*SEATED, typed="2 2\n")
-    assert next(line for line in said.out.splitlines() if line.startswith("Your hand: ")) == HAND
-    told = [line for line in said.out.splitlines() if line[:4].strip().isdecimal() and " who shows " not in line]
+    result = play(*SEATED, typed="2 2\n")
+    assert next(line for line in result.out.splitlines() if line.startswith("Your hand: ")) == HAND
+    told = [line for line in result.out.splitlines() if line[:4].strip().isdecimal() and " who shows " not in line]
     assert told
     assert all("plays" in line or "doubts" in line or "discards" in line for line in told)
 
@@ -71,48 +71,48 @@ def test_only_the_persons_hand_is_shown(play: Play) -> None:
     ],
 )
 def test_illegal_input_is_explained_and_asked_again(play: Play, typed: str, sentence: str) -> None:
-    said = play(*SEATED, typed=f"{typed}\n\n")
-    assert said.out.splitlines()[10:] == [
+    result = play(*SEATED, typed=f"{typed}\n\n")
+    assert result.out.splitlines()[10:] == [
         f"> {sentence}",
         "> > ",
         "You left before the game was over.",
     ]
-    assert (said.code, said.err) == (0, "")
+    assert (result.code, result.err) == (0, "")
 
 
 def test_undecodable_input_is_asked_again(play: Play) -> None:
-    said = play(*SEATED, typed=b"\xff\xfe\n2\n")
-    assert "is not a card" in said.out.splitlines()[10]
-    assert said.out.splitlines()[11] == ">    2. You play 1 card as aces."
+    result = play(*SEATED, typed=b"\xff\xfe\n2\n")
+    assert "is not a card" in result.out.splitlines()[10]
+    assert result.out.splitlines()[11] == ">    2. You play 1 card as aces."
 
 
 def test_rules_are_shown_on_request(play: Play) -> None:
-    said = play(*SEATED, "--win-rule", "contested", "--jokers", "0", typed="?\n")
-    assert "- A player who plays their last card waits until the next player's turn ends. " in said.out
-    assert " and no joker. All cards are dealt to the 4 players" in said.out
-    assert said.out.count("Ctrl-D leaves the table") == 2
+    result = play(*SEATED, "--win-rule", "contested", "--jokers", "0", typed="?\n")
+    assert "- A player who plays their last card waits until the next player's turn ends. " in result.out
+    assert " and no joker. All cards are dealt to the 4 players" in result.out
+    assert result.out.count("Ctrl-D leaves the table") == 2
     assert play(*SEATED, typed="help\n").out.count("- A hard win scores 1") == 1
 
 
 def test_quit_leaves_the_table(play: Play) -> None:
-    said = play(*SEATED, typed="quit\n2\n")
-    assert said.out.splitlines()[-1] == "You left before the game was over."
-    assert "You play" not in said.out
+    result = play(*SEATED, typed="quit\n2\n")
+    assert result.out.splitlines()[-1] == "You left before the game was over."
+    assert "You play" not in result.out
 
 
 def test_a_whole_game_is_played_saved_and_proved(play: Play) -> None:
-    said = play(*SEATED, "--save", "game.json", typed=WHATEVER)
-    assert said.code == 0, said
-    assert any(line.strip() == "record: game.json" for line in said.out.splitlines())
+    result = play(*SEATED, "--save", "game.json", typed=WHATEVER)
+    assert result.code == 0, result
+    assert any(line.strip() == "record: game.json" for line in result.out.splitlines())
     assert any(
         line.startswith("To play the same cards again: dubito play ClaudeBot AdaptyBoi StefaBot --seed 4")
-        for line in said.out.splitlines()
+        for line in result.out.splitlines()
     )
     record = RECORDS.load(Path("game.json").read_text())
     assert list(RECORDS.replay(record)) == record.story
     assert record.players == ["ClaudeBot", "Guest", "AdaptyBoi", "StefaBot"]
     assert (record.seed, record.deal, record.number) == (4, 0, None)
-    assert sum(line.count("You play") for line in said.out.splitlines()) == sum(
+    assert sum(line.count("You play") for line in result.out.splitlines()) == sum(
         line.count("seat 1 plays") for line in record.story
     )
 
@@ -197,18 +197,18 @@ def test_pipe_works_like_a_terminal(tmp_path: Path, leaves: str) -> None:
     ],
 )
 def test_mistakes_are_reported_in_one_sentence(play: Play, words: tuple[str, ...], sentence: str) -> None:
-    said = play(*words)
-    assert (said.code, said.out) == (2, "")
-    assert said.err.startswith(sentence)
-    assert said.err.count("\n") == 1
+    result = play(*words)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith(sentence)
+    assert result.err.count("\n") == 1
 
 
 def test_failing_bot_is_replaced_and_named_at_the_end(play: Play, shell: Shell) -> None:
     shell.bot("bad.py", BAD)
-    said = play("Bad", "StefaBot", "--seed", "1", "--seat", "1", typed=WHATEVER)
-    assert said.code == 0
-    assert "   1. Bad failed, so RandomBoi's rules played its turn." in said.out.splitlines()
-    assert said.err.startswith("Bad (seat 0) failed in game 0, deal 0, turn 1: ")
+    result = play("Bad", "StefaBot", "--seed", "1", "--seat", "1", typed=WHATEVER)
+    assert result.code == 0
+    assert "   1. Bad failed, so RandomBoi's rules played its turn." in result.out.splitlines()
+    assert result.err.startswith("Bad (seat 0) failed in game 0, deal 0, turn 1: ")
 
 
 @pytest.mark.parametrize(

@@ -72,10 +72,10 @@ def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> OnATerminal:
 
 
 def test_models_reasons_are_shown_before_its_move(shell: Shell) -> None:
-    said = shell(*GAME, "--show-hands")
-    lines = said.out.splitlines()
+    result = shell(*GAME, "--show-hands")
+    lines = result.out.splitlines()
     house = "These are fake models: a built-in server on this machine answers for house:house-sharp@reasoned.\n"
-    assert (said.code, said.err) == (0, house)
+    assert (result.code, result.err) == (0, house)
     first = next(place for place, line in enumerate(lines) if ": Doubt? " in line)
     name = "house:house-sharp@reasoned"
     why = "I hold two 3s, and think a bluff is 74 % likely, but playing my own cards is worth more."
@@ -83,7 +83,7 @@ def test_models_reasons_are_shown_before_its_move(shell: Shell) -> None:
     assert lines[first - 1].startswith(f"   2. [{name} holds ")
     assert next(line for line in lines[first:] if line.startswith(f"   2. {name} ")).endswith("honest]")
     assert all(re.match(r" *\d+\. |The |\d", line) for line in lines), "one record per line"
-    assert shell(*GAME, "--show-hands").out == said.out, "the output from the cache is the same"
+    assert shell(*GAME, "--show-hands").out == result.out, "the output from the cache is the same"
     assert (Path("games") / "run.db").exists()
 
 
@@ -134,9 +134,9 @@ def test_pace_is_a_name_or_seconds_and_zero_in_a_pipe(shell: Shell) -> None:
         make_pause(pace, slept.append)()
     assert slept == [PACES["fast"]]
     for wrong in ("quick", "-1", "nan"):
-        said = shell("watch", "StefaBot", "ClaudeBot", "MrDoubt", "--pace", wrong)
-        assert (said.code, said.err.count("\n")) == (2, 1)
-        assert "slow, normal, fast, at-once or a number of seconds" in said.err
+        result = shell("watch", "StefaBot", "ClaudeBot", "MrDoubt", "--pace", wrong)
+        assert (result.code, result.err.count("\n")) == (2, 1)
+        assert "slow, normal, fast, at-once or a number of seconds" in result.err
 
 
 @pytest.mark.parametrize(
@@ -176,11 +176,11 @@ def test_unreachable_model_ends_the_game_with_one_sentence(
     with Server(fails) as model:
         players = {"bots": [player_at(model, name="asker", api_key_env="SOME_KEY", tries=1)], "preflight": False}
         Path("c.yaml").write_text(yaml.safe_dump(players))
-        said = shell("watch", "asker", "MrDoubt", "StefaBot", "--config", "c.yaml")
-    assert said.code == 3
-    assert words in said.err
-    assert said.err.count("\n") == 1
-    assert KEY not in said.out + said.err
+        result = shell("watch", "asker", "MrDoubt", "StefaBot", "--config", "c.yaml")
+    assert result.code == 3
+    assert words in result.err
+    assert result.err.count("\n") == 1
+    assert KEY not in result.out + result.err
 
 
 def test_fallback_is_described(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,9 +188,9 @@ def test_fallback_is_described(shell: Shell, monkeypatch: pytest.MonkeyPatch) ->
     with Server(lambda heard: respond(heard.protocol, "I would doubt it.")) as model:
         players = {"bots": [player_at(model, name="asker", api_key_env="SOME_KEY")], "preflight": False}
         Path("c.yaml").write_text(yaml.safe_dump(players))
-        said = shell("watch", "asker", "MrDoubt", "StefaBot", "--config", "c.yaml", "--max-turns", "3")
+        result = shell("watch", "asker", "MrDoubt", "StefaBot", "--config", "c.yaml", "--max-turns", "3")
     told = "because its reply could not be read. Its fallback says "
-    assert said.out.splitlines()[1].startswith(f"   1.   asker: Open with a bluff? No answer (asked 2 times) {told}")
+    assert result.out.splitlines()[1].startswith(f"   1.   asker: Open with a bluff? No answer (asked 2 times) {told}")
 
 
 RUN = ("run", "--bots", "StefaBot,UsualBot,ClaudeBot", "--table-sizes", "3", "--output", "runs/r")
@@ -213,9 +213,9 @@ def test_run_is_followed_to_its_end_without_being_changed(shell: Shell, capsys: 
     assert out.count("The game is over") == 1
     assert err.splitlines()[0] == "3 games skipped"
     before = [(path, path.read_bytes()) for path in (manifest, Path("runs/r/run.db"))]
-    said = shell("watch", "runs/r")
-    assert said.out == out
-    assert said.err == "The run is finished: 6 of 6 games finished.\n"
+    result = shell("watch", "runs/r")
+    assert result.out == out
+    assert result.err == "The run is finished: 6 of 6 games finished.\n"
     assert [(path, path.read_bytes()) for path, _ in before] == before
 
 
@@ -240,10 +240,10 @@ def test_finished_game_is_announced_before_it_is_saved(tmp_path: Path) -> None:
 
 def test_runs_models_are_shown_as_recorded(shell: Shell) -> None:
     shell(*RUN, "--contenders", "house:house-sharp@reasoned", "--games", "1", "--quiet", "--cache", "c")
-    said = shell("watch", "--show-hands")
-    assert said.out.startswith("Game 0: ")
-    assert re.search(r"Doubt\? (Yes|No)\. Stated: \d+ % a bluff; it was (honest|a bluff)\. “I", said.out)
-    assert said.err == "the latest run: runs/r\nThe run is finished: 1 of 1 games finished.\n"
+    result = shell("watch", "--show-hands")
+    assert result.out.startswith("Game 0: ")
+    assert re.search(r"Doubt\? (Yes|No)\. Stated: \d+ % a bluff; it was (honest|a bluff)\. “I", result.out)
+    assert result.err == "the latest run: runs/r\nThe run is finished: 1 of 1 games finished.\n"
 
 
 @pytest.mark.parametrize(
@@ -263,6 +263,6 @@ def test_runs_models_are_shown_as_recorded(shell: Shell) -> None:
 )
 def test_unwatchable_game_is_reported_in_one_sentence(shell: Shell, words: tuple[str, ...], sentence: str) -> None:
     Path("notes.txt").write_text("notes")
-    said = shell("watch", *words)
-    assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
-    assert said.err.startswith(f"dubito: {sentence}")
+    result = shell("watch", *words)
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert result.err.startswith(f"dubito: {sentence}")

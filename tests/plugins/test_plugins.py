@@ -54,8 +54,8 @@ def check_runs_with_batches(tree: Path, here: Path) -> None:
     played = dubito(REPO, here, "run", "waits.yaml", "--output", "finished", "--no-report", "--cache", "batch-cache")
     assert played.returncode == 0, played.stderr
     for command in ("replay", "status"):
-        said = dubito(tree, here, command, "finished")
-        assert said.returncode == 0, said.stderr
+        completed = dubito(tree, here, command, "finished")
+        assert completed.returncode == 0, completed.stderr
     refused = dubito(tree, here, "run", "waits.yaml", "--output", "refused")
     problem = "one: wait: batches need the `batch` plugin, which is not in dubito/plugins; remove `wait`"
     assert (refused.returncode, refused.stderr) == (2, f"dubito: {problem}\n")
@@ -149,14 +149,14 @@ def test_plugin_that_cannot_be_loaded_has_one_message(fresh: str, tmp_path: Path
     why = "TypeError: the hook commands must" if name == "result" else "ValueError: on purpose"
     environment = os.environ | {"PYTHONPATH": f"{REPO}:{site}"}
     for words, code in (("plugins",), 0), (("paiofs",), 2):
-        said = subprocess.run(
+        completed = subprocess.run(
             [fresh, "-m", "dubito", *words], cwd=tmp_path, env=environment, text=True, capture_output=True, check=False
         )
-        assert said.returncode == code
-        (line,) = [line for line in said.stderr.splitlines() if "broken" in line]
+        assert completed.returncode == code
+        (line,) = [line for line in completed.stderr.splitlines() if "broken" in line]
         assert f"plugin broken = 'broken_plugin' of broken==1.0: loading it raised {why}" in line
-        assert "\x1b" not in said.stderr
-    assert "Traceback" not in said.stderr
+        assert "\x1b" not in completed.stderr
+    assert "Traceback" not in completed.stderr
 
 
 class _UnreadableError(Exception):
@@ -206,11 +206,11 @@ def test_executor_that_raises_is_reported_by_name(monkeypatch: pytest.MonkeyPatc
 
     hooks.plugins().register(Executors(), "mine")
     try:
-        said = shell("run", "--games", "2", "--executor", "mine")
+        result = shell("run", "--games", "2", "--executor", "mine")
     finally:
         hooks.plugins().unregister(name="mine")
-    assert said.code == 2
-    assert said.err.startswith("dubito: --executor: the executor mine raised TypeError: ")
+    assert result.code == 2
+    assert result.err.startswith("dubito: --executor: the executor mine raised TypeError: ")
 
 
 def test_agent_app_without_its_extra_is_reported_in_one_message(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,9 +12,9 @@ from tests.prompts.kit import ARMS, PLAIN, PROMPTS, REPO
 
 
 def test_list_names_every_prompt_with_title_and_digest(shell: Shell) -> None:
-    said = shell("prompts", "list")
-    assert said.code == 0
-    title, _, *lines = said.out.splitlines()
+    result = shell("prompts", "list")
+    assert result.code == 0
+    title, _, *lines = result.out.splitlines()
     assert title == "15 prompts"
     assert [line.split()[0] for line in lines] == NAMES == sorted([*ARMS, *PROMPTS])
     for name, line in zip(NAMES, lines, strict=True):
@@ -33,8 +33,8 @@ def test_show_prints_the_golden_rendering_and_without_a_node_that_of_c(shell: Sh
 
 def test_show_renders_a_position_file(shell: Shell) -> None:
     (shell.folder / "lost.json").write_text(dump_position(GAME, example_position("E")))
-    said = shell("prompts", "show", "plain", "--position", "lost.json")
-    assert said.out == f"{PLAIN.render(example_position('E'))}\n"
+    result = shell("prompts", "show", "plain", "--position", "lost.json")
+    assert result.out == f"{PLAIN.render(example_position('E'))}\n"
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_show_renders_a_position_file(shell: Shell) -> None:
 )
 def test_bad_input_is_reported_in_one_sentence(shell: Shell, words: tuple[str, ...], sentence: str) -> None:
     (shell.folder / "bad.json").write_text("{}")
-    said = shell("prompts", *words)
-    assert said.code == 2
-    assert said.err.startswith(sentence)
-    assert said.err.count("\n") == 1
+    result = shell("prompts", *words)
+    assert result.code == 2
+    assert result.err.startswith(sentence)
+    assert result.err.count("\n") == 1

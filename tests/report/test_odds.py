@@ -137,14 +137,14 @@ def test_endless_playouts_are_abandoned(shell: Shell, monkeypatch: pytest.Monkey
 def test_too_large_game_is_refused_before_playouts(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     assert shell("run", "--bots", "StefaBot,RandomBoi,UsualBot", *FEW, "--output", "r").code == 0
     monkeypatch.setattr(share_run, "_MAX_MOVES", 5)
-    said = shell("share", "r", "--game", "0")
-    assert (said.code, said.out) == (2, "")
+    result = shell("share", "r", "--game", "0")
+    assert (result.code, result.out) == (2, "")
     assert re.fullmatch(
         r"dubito: the game does not fit into one page of 300 kB \(more than 5 moves\); share its run with .*\n",
-        said.err,
+        result.err,
     )
     assert not Path("r/odds").exists()
     monkeypatch.setattr(share, "MAX_PAGE_BYTES", 1000)
     assert shell("watch", "StefaBot", "RandomBoi", "UsualBot", "--save", "g.json").code == 0
-    said = shell("share", "g.json")
-    assert said.err.endswith("kB; send the file itself; `dubito web` shows it under Saved games\n")
+    result = shell("share", "g.json")
+    assert result.err.endswith("kB; send the file itself; `dubito web` shows it under Saved games\n")

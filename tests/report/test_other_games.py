@@ -80,8 +80,8 @@ def test_forfeit_among_models_is_shown_from_the_record(shell: Shell) -> None:
     bad(Path("bots/manual/bs"))
     field = "Bad,Player1,Player2,house:house-random@plain"
     words = (field, "--games", "2", "--output", "r", "--on-bot-error", "forfeit", "--report", "--quiet")
-    said = shell("run", "--game", "bs", "--bots", *words)
-    assert said.code == 0, said.err
+    result = shell("run", "--game", "bs", "--bots", *words)
+    assert result.code == 0, result.err
     for number in range(2):
         check_forfeit(game_data(number))
     assert shell("replay", "r").out.startswith("identical: 2 games")
@@ -160,8 +160,8 @@ def test_viewer_of_bs_steps_and_hides_cards(chrome: Chrome, width: int) -> None:
 
 @pytest.mark.parametrize("game", EVERY_GAME)
 def test_links_of_a_report_resolve(shell: Shell, game: str) -> None:
-    said = shell("run", "--game", game, "--games", "12", "--output", "r", "--quiet", "--report", "--workers", "1")
-    assert said.code == 0, said.err
+    result = shell("run", "--game", game, "--games", "12", "--output", "r", "--quiet", "--report", "--workers", "1")
+    assert result.code == 0, result.err
     followed = 0
     for page in Path("r/report").rglob("*.html"):
         for link in re.findall(r'href="([^"#:]+)(?:#[^"]*)?"', page.read_text()):

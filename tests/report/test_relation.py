@@ -96,9 +96,9 @@ class Shaky(Medium):
 
 def play(shell: Shell, **config: Any) -> dict[str, Any]:
     (shell.folder / "c.yaml").write_text(json.dumps(config))
-    said = shell("run", "c.yaml", "--output", "r", "--workers", "1", "--json")
-    assert said.code == 0, said.err
-    found: dict[str, Any] = json.loads(said.out)
+    result = shell("run", "c.yaml", "--output", "r", "--workers", "1", "--json")
+    assert result.code == 0, result.err
+    found: dict[str, Any] = json.loads(result.out)
     return found
 
 

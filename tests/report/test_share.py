@@ -36,8 +36,8 @@ def record_on(page: Path) -> str:
 def test_a_game_of_a_run_opens_alone_and_plays_again(
     which: str, game: int, shell: Shell, chrome: Chrome, request: pytest.FixtureRequest
 ) -> None:
-    said = shell("share", str(request.getfixturevalue(which)), "--game", f"{game}", "--output", "sent.html")
-    assert said.code == 0, said.err
+    result = shell("share", str(request.getfixturevalue(which)), "--game", f"{game}", "--output", "sent.html")
+    assert result.code == 0, result.err
     page = Path("sent.html")
     assert page.stat().st_size < share.MAX_PAGE_BYTES
     assert not [attrs for _, attrs in Page(page).elements if not (attrs.get("src") or "data:").startswith("data:")]
@@ -136,9 +136,9 @@ def test_too_large_a_game_leaves_out_bodies_then_requests(
     monkeypatch.setattr(share, "MAX_PAGE_BYTES", smaller - 1)
     assert shared()[1:] == (False, False)
     monkeypatch.setattr(share, "MAX_PAGE_BYTES", 1000)
-    said = shell("share", str(models_run), "--game", "1")
-    assert (said.code, said.err.count("\n")) == (2, 1)
-    assert "the game does not fit into one page of 1 kB" in said.err
+    result = shell("share", str(models_run), "--game", "1")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "the game does not fit into one page of 1 kB" in result.err
 
 
 @pytest.mark.parametrize(
@@ -161,9 +161,9 @@ def test_bad_input_is_reported_in_one_sentence(
 ) -> None:
     Path("r").symlink_to(bots_run)
     Path("c.txt").write_text("{}")
-    said = shell(*words)
-    assert (said.code, said.err.count("\n")) == (2, 1)
-    assert sentence in said.err
+    result = shell(*words)
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert sentence in result.err
 
 
 def test_share_without_a_name_lists_games(bots_run: Path, shell: Shell) -> None:
@@ -194,8 +194,8 @@ def test_suggested_game_was_won_and_has_the_most_cards_at_stake(models_run: Path
 def test_runs_are_a_site_with_an_index(models_run: Path, stating_run: Path, shell: Shell, chrome: Chrome) -> None:
     assert shell("export", str(stating_run), "two.zip").code == 0
     named = ("--title", f"Ours {SCRIPT}", "--about", "Two.", "--url", "https://me.github.io/site")
-    said = shell("report", str(models_run), "two.zip", *named, "--site", "s")
-    assert (said.code, said.out) == (0, "site: s/index.html\n"), said.err
+    result = shell("report", str(models_run), "two.zip", *named, "--site", "s")
+    assert (result.code, result.out) == (0, "site: s/index.html\n"), result.err
     page = Page(Path("s/index.html"))
     assert "Two." in page.words
     assert [row[1].strip() for row in page.tables["runs"][1:]] == ["Dubito", "Dubito"]
@@ -226,9 +226,9 @@ def test_game_with_too_many_moves_is_refused_early(
 
     monkeypatch.setattr("dubito.show.run.ReplayedGames.play", tell)
     monkeypatch.setattr("dubito.report.share_run._MAX_MOVES", 5)
-    said = shell("share", str(bots_run), "--game", "0")
-    assert (said.code, said.out) == (2, "")
-    assert said.err.startswith(
+    result = shell("share", str(bots_run), "--game", "0")
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith(
         "dubito: the game does not fit into one page of 300 kB (more than 5 moves); share its run"
     )
 
@@ -358,5 +358,5 @@ def test_cards_can_be_played_at_a_site_that_has_the_game(shell: Shell, monkeypat
     monkeypatch.setattr("dubito.report.share.own_folder", lambda name: Path("elsewhere"))  # the site has no such game
     assert shell("share", "g.json", "--play-url", "https://me.example/play").code == 0
     assert 'href="http://127.0.0.1:8765/?' in Path("game.html").read_text()
-    said = shell("share", "g.json", "--play-url", "me.example")
-    assert said.err.startswith("dubito: --play-url: not a web address: me.example")
+    result = shell("share", "g.json", "--play-url", "me.example")
+    assert result.err.startswith("dubito: --play-url: not a web address: me.example")

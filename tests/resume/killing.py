@@ -67,9 +67,9 @@ def start(folder: Path, *words: str) -> "subprocess.Popen[str]":
 
 def ended_here(shell: Shell, *words: str) -> str:
     """Finish a run in this process and return its results digest."""
-    said = shell("run", *words)
-    assert said.code == 0, said.err
-    (digest,) = re.findall(r"results digest: (\w+)", said.out)
+    result = shell("run", *words)
+    assert result.code == 0, result.err
+    (digest,) = re.findall(r"results digest: (\w+)", result.out)
     return str(digest)
 
 

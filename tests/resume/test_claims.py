@@ -38,8 +38,8 @@ def play_program(shell: Shell, answer: str, *words: str) -> None:
     mine = {"name": "mine", "process": [sys.executable, "mine.py"]}
     config = {"games": 3, "table_sizes": [3], "seed": 3, "bots": ["StefaBot", "ClaudeBot"], "contenders": [mine]}
     Path("c.yaml").write_text(yaml.safe_dump(config))
-    said = shell("run", "c.yaml", "--output", "run", "--quiet", *words)
-    assert said.code == 0, said.err
+    result = shell("run", "c.yaml", "--output", "run", "--quiet", *words)
+    assert result.code == 0, result.err
 
 
 def change_player(settings: Mapping[str, Any]) -> None:

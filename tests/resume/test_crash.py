@@ -55,9 +55,9 @@ def test_killed_run_with_models_resumes_to_the_same_result(tmp_path: Path, shell
                 kill(process)
         assert ended_here(shell, *words, "--output", "cut", "--cache", "c2") == digest
         calls = watched.house.calls[events:]
-    said = shell("replay", "cut", "--quiet")
-    assert (said.code, said.err) == (0, "")
-    assert f"results digest: {digest}" in said.out
+    result = shell("replay", "cut", "--quiet")
+    assert (result.code, result.err) == (0, "")
+    assert f"results digest: {digest}" in result.out
     assert same_games(tmp_path / "cut", tmp_path / "whole")
     bought = Counter((call.request, call.draw) for call in calls if call.status == 200 and call.output_tokens)
     twice = sum(count - 1 for count in bought.values())

@@ -46,13 +46,13 @@ def test_free_estimate_covers_the_runs_usage(shell: Shell, monkeypatch: pytest.M
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     one = {"bot": "OpenAIBot", "name": "one", "model": "m", "prompt": "reasoned"}
     file = config_file(one, one | {"name": "decides", "api": "decisions"}, contender("two"), games=3, prices=PRICES)
-    said = shell("estimate", file)
-    assert said.code == 0, said.err
-    calls, tokens_in, tokens_out, cost = figures(line_of(said.out, "one"))
-    assert "no price" not in said.out
-    assert "These are fake models: a built-in server on this machine answers for two.\n" in said.err
+    result = shell("estimate", file)
+    assert result.code == 0, result.err
+    calls, tokens_in, tokens_out, cost = figures(line_of(result.out, "one"))
+    assert "no price" not in result.out
+    assert "These are fake models: a built-in server on this machine answers for two.\n" in result.err
     kinds = {"one": "model", "decides": "model", "two": "fake model"}
-    assert {name: re.split(r"  +", line_of(said.out, name))[1] for name in kinds} == kinds
+    assert {name: re.split(r"  +", line_of(result.out, name))[1] for name in kinds} == kinds
     players = json.loads(shell("estimate", file, "--json").out)["players"]
     assert {player["name"]: player["kind"] for player in players} == kinds
     writes = {player["name"]: player["tokens_out"] for player in players}
@@ -73,13 +73,13 @@ def test_free_estimate_covers_the_runs_usage(shell: Shell, monkeypatch: pytest.M
 def test_estimate_uses_earlier_runs(shell: Shell) -> None:
     one, two = contender("one", "house-sharp"), contender("two", "house-honest", "AnthropicBot")
     shell("run", config_file(one, two, games=6), "--output", "r", "--quiet")
-    said = shell("estimate", config_file(one, two, games=60, name="longer.yaml"), "--from", "r")
-    assert said.code == 0
+    result = shell("estimate", config_file(one, two, games=60, name="longer.yaml"), "--from", "r")
+    assert result.code == 0
     ((made,),) = rows(Path("r"), "SELECT count(*) FROM attempts WHERE player = 'one' AND game >= 0")
-    low, high = figures(line_of(said.out, "one"))[0]
+    low, high = figures(line_of(result.out, "one"))[0]
     assert low < 10 * made < high
-    assert line_of(said.out, "one").endswith("run r")
-    assert "total: $0.0000\n" in said.out, "the built-in server is free"
+    assert line_of(result.out, "one").endswith("run r")
+    assert "total: $0.0000\n" in result.out, "the built-in server is free"
     shorter = figures(shell("estimate", "longer.yaml", "--games", "6", "--from", "r").out.splitlines()[2])[0]
     assert shorter[1] < high
 
@@ -89,9 +89,9 @@ def test_old_list_prices_have_a_warning(shell: Shell) -> None:
     read: date = shipped[OPENAI]["models"]["gpt-6-sol"]["as_of"]
     listed = {"bot": "OpenAIBot", "name": "one", "model": "gpt-6-sol"}
     old = datetime.now(UTC).date() - read > timedelta(days=60)
-    said = shell("estimate", config_file(listed))
-    assert said.code == 0, said.err
-    assert (f"the list prices of {OPENAI} were last checked on {read}, " in said.err) is old
+    result = shell("estimate", config_file(listed))
+    assert result.code == 0, result.err
+    assert (f"the list prices of {OPENAI} were last checked on {read}, " in result.err) is old
     assert "list prices" not in shell("estimate", config_file(listed, prices={"gpt-6-sol": PRICES["m"]})).err
 
 
@@ -115,10 +115,10 @@ def test_all_used_prices_are_checked_for_the_given_day(tmp_path: Path) -> None:
 
 def test_impossible_estimate_is_reported_in_one_sentence(shell: Shell) -> None:
     Path("bots.yaml").write_text("bots: [StefaBot, UsualBot]\n")
-    said = shell("estimate", "bots.yaml")
-    assert (said.code, said.err) == (2, "dubito: bots.yaml has no model players, so it costs nothing\n")
-    said = shell("estimate", config_file(contender("one")), "--from", "nowhere")
-    assert (said.code, "nowhere is not a run folder" in said.err) == (2, True)
+    result = shell("estimate", "bots.yaml")
+    assert (result.code, result.err) == (2, "dubito: bots.yaml has no model players, so it costs nothing\n")
+    result = shell("estimate", config_file(contender("one")), "--from", "nowhere")
+    assert (result.code, "nowhere is not a run folder" in result.err) == (2, True)
 
 
 def test_typical_value_comes_first_and_is_the_runs_own(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,9 +133,9 @@ def test_typical_value_comes_first_and_is_the_runs_own(shell: Shell, monkeypatch
     typical = printed["players"][0]["typical"]
     assert typical["calls"] == spent["calls"] - 1, "the estimate does not include the preflight"
     assert typical["usd"] == printed["typical_usd"] == pytest.approx(spent["usd"], rel=0.3)
-    said = shell("estimate", file, "--from", "r").out
-    assert re.search(r"^one +model +(\d+) \(\d+ to \d+\) ", said, re.MULTILINE)
-    assert re.search(r"^total: \$[\d.]+ \(\$[\d.]+ to \$[\d.]+\)$", said, re.MULTILINE)
+    output = shell("estimate", file, "--from", "r").out
+    assert re.search(r"^one +model +(\d+) \(\d+ to \d+\) ", output, re.MULTILINE)
+    assert re.search(r"^total: \$[\d.]+ \(\$[\d.]+ to \$[\d.]+\)$", output, re.MULTILINE)
 
 
 def test_range_of_a_total_covers_its_own_and_the_samples_variation() -> None:
@@ -160,16 +160,16 @@ def test_duration_is_bounded_by_what_one_process_can_call() -> None:
 def test_prompts_of_one_model_are_estimated_separately(shell: Shell) -> None:
     plain, reasoned = contender("plain", "house-sharp"), contender("wordy", "house-sharp", prompt="reasoned")
     shell("run", config_file(plain, reasoned, games=12), "--output", "r", "--quiet")
-    said = shell("estimate", "c.yaml", "--from", "r").out
+    output = shell("estimate", "c.yaml", "--from", "r").out
     for name in ("plain", "wordy"):
         ((out,),) = rows(Path("r"), "SELECT sum(output) FROM attempts WHERE player = ? AND game >= 0", (name,))
-        low, high = figures(line_of(said, name))[2]
+        low, high = figures(line_of(output, name))[2]
         assert low < out < high
-        assert line_of(said, name).endswith("run r")
+        assert line_of(output, name).endswith("run r")
     renamed = [contender("new name", "house-sharp", prompt="reasoned"), contender("plain", "house-sharp")]
     other = shell("estimate", config_file(*renamed, games=12, name="d.yaml"), "--from", "r").out
     assert line_of(other, "new name").endswith("run r: wordy")
-    assert figures(line_of(other, "new name")) == figures(line_of(said, "wordy"))
+    assert figures(line_of(other, "new name")) == figures(line_of(output, "wordy"))
     lone = shell(
         "run", config_file(plain, contender("x"), games=4, name="e.yaml"), "--output", "s", "--cache", "new", "--quiet"
     )
@@ -221,9 +221,9 @@ def test_run_states_what_the_budget_buys_before_the_first_call(shell: Shell) -> 
     with Server(lambda heard: respond(heard.protocol)) as server:
         one, price = player_at(server), {"some-model": PRICES["m"]}
         file = config_file(one, games=40, prices=price, budget={"usd": 0.05}, preflight=False)
-        said = shell("run", file, "--output", "r", "--quiet", "--no-report").err
+        output = shell("run", file, "--output", "r", "--quiet", "--no-report").err
         assert re.search(
-            r"^The budget of \$0\.0500 buys about \d of 40 deals \(\d games\)\. That cannot reach", said, re.M
+            r"^The budget of \$0\.0500 buys about \d of 40 deals \(\d games\)\. That cannot reach", output, re.M
         )
         again = shell("run", file, "--output", "r", "--quiet", "--no-report")
         assert "buys about" not in again.err, "a resumed run has already said so"

@@ -154,8 +154,8 @@ def test_false_ranking_is_detected(run_of: Get, tmp_path: Path, shell: Shell, na
                 path = f"$.{table}[{number}][#-1][0]"
                 change = "UPDATE tally SET sums = json_set(sums, ?1, 1 + json_extract(sums, ?1)) WHERE chunks = 'all'"
                 assert db.execute(change, (path,)).rowcount == 1
-    said = shell("replay", "r", "--quiet")
-    assert (said.code, said.out.splitlines()[0]) == (1, "differs: run.db: its sums do not match its games")
+    result = shell("replay", "r", "--quiet")
+    assert (result.code, result.out.splitlines()[0]) == (1, "differs: run.db: its sums do not match its games")
 
 
 @pytest.fixture
@@ -174,11 +174,11 @@ def killed(run_of: Get, shell: Shell) -> Shell:
 
 
 def test_killed_run_is_replayed_up_to_its_end(killed: Shell) -> None:
-    said = killed("replay", "r", "--quiet")
+    result = killed("replay", "r", "--quiet")
     with closing(sqlite3.connect("r/run.db")) as db:
         ((decisions,),) = db.execute("SELECT count(*) FROM decisions")
-    assert (said.code, said.out) == (0, f"identical: 0 games, {decisions} decisions\n")
-    assert said.err == "the run is unfinished: 0 of 8 games\n"
+    assert (result.code, result.out) == (0, f"identical: 0 games, {decisions} decisions\n")
+    assert result.err == "the run is unfinished: 0 of 8 games\n"
 
 
 @pytest.mark.parametrize(
@@ -194,9 +194,9 @@ def test_difference_in_a_killed_run_shows_no_temporary_path(killed: Shell, chang
     with closing(sqlite3.connect("r/run.db")) as db, db:
         db.execute(change)
     assert killed("export", "r", "r.zip").code == 0
-    said = killed("replay", "r.zip", "--quiet")
-    assert (said.code, said.out.startswith(f"differs: {found}")) == (1, True), said.out
-    assert gettempdir() not in said.out + said.err
+    result = killed("replay", "r.zip", "--quiet")
+    assert (result.code, result.out.startswith(f"differs: {found}")) == (1, True), result.out
+    assert gettempdir() not in result.out + result.err
 
 
 def test_report_with_a_damaged_text_keeps_its_tables(run_of: Get, shell: Shell) -> None:
@@ -222,8 +222,8 @@ def test_comparison_works_without_a_prompts_description(run_of: Get, shell: Shel
         copytree(run_of("models"), name)
     with closing(sqlite3.connect("r/run.db")) as db, db:
         db.execute("UPDATE prompts SET digest = 'x' || digest WHERE file = 'prompt.yaml'")
-    said = shell("compare", "r", "s")
-    assert (said.code, "prompt.yaml" in said.err, said.err.count("\n")) == (2, True, 1)
+    result = shell("compare", "r", "s")
+    assert (result.code, "prompt.yaml" in result.err, result.err.count("\n")) == (2, True, 1)
 
 
 def test_changed_sums_are_not_shown(run_of: Get, tmp_path: Path, shell: Shell) -> None:
@@ -232,7 +232,7 @@ def test_changed_sums_are_not_shown(run_of: Get, tmp_path: Path, shell: Shell) -
     with closing(sqlite3.connect(folder / "run.db", isolation_level=None)) as db:
         db.execute("UPDATE tally SET sums = replace(sums, '\"pairs\":[[0,1,[4', '\"pairs\":[[0,1,[5')")
     for command in ("report", "compare"):
-        said = shell(command, str(folder))
-        assert (said.code, said.err.count("\n")) == (2, 1), said
-        assert "run.db is damaged: its sums were changed after they were written" in said.err
+        result = shell(command, str(folder))
+        assert (result.code, result.err.count("\n")) == (2, 1), result
+        assert "run.db is damaged: its sums were changed after they were written" in result.err
     assert "its sums do not match its games" in shell("replay", str(folder)).out

@@ -65,12 +65,12 @@ def change(statement: str, values: tuple[object, ...] = ()) -> None:
 
 
 def test_an_unchanged_run_is_identical(run: Shell) -> None:
-    said = run("replay", "r")
+    result = run("replay", "r")
     ((decisions,),) = rows(Path("r"), "SELECT count(*) FROM decisions")
-    assert said.code == 0
-    assert said.out.splitlines()[0] == f"identical: 8 games, {decisions} decisions"
-    assert said.out.splitlines()[1] in run("status", "r").out
-    assert said.err.startswith("1 of 8 games, ")
+    assert result.code == 0
+    assert result.out.splitlines()[0] == f"identical: 8 games, {decisions} decisions"
+    assert result.out.splitlines()[1] in run("status", "r").out
+    assert result.err.startswith("1 of 8 games, ")
 
 
 @pytest.mark.at_length
@@ -115,25 +115,25 @@ def test_changed_template_differs_at_the_first_question(run: Shell) -> None:
     (run.folder / "prompts" / "brief" / "user.jinja").write_text(
         PROMPT["user.jinja"].replace("question }}", "question }}!")
     )
-    said = run("replay", "r")
+    result = run("replay", "r")
     ((game, decision),) = rows(
         Path("r"), "SELECT game, decision FROM attempts WHERE player = 'one' ORDER BY game, decision LIMIT 1"
     )
-    assert said.code == 1
-    first, kind, recorded, replayed = said.out.splitlines()[:4]
+    assert result.code == 1
+    first, kind, recorded, replayed = result.out.splitlines()[:4]
     assert first.startswith(f"differs: one, game {game}, node ")
     assert f"(decision {decision}): the request differs from the recorded one" in first
     assert kind.startswith("the prompt's text: its template")
     assert recorded.strip().removeprefix("recorded: ") + "!" == replayed.strip().removeprefix("replayed: ")
-    assert "manifest mismatch: one's prompt has changed: user.jinja" in said.err
+    assert "manifest mismatch: one's prompt has changed: user.jinja" in result.err
 
 
 def test_change_without_effect_on_requests_is_only_a_mismatch(run: Shell) -> None:
     (run.folder / "prompts" / "brief" / "prompt.yaml").write_text("title: briefer\nanswer: [answer]\n")
-    said = run("replay", "r")
-    assert said.code == 0
-    assert "identical: 8 games" in said.out
-    assert "manifest mismatch: one's prompt has changed: prompt.yaml" in said.err
+    result = run("replay", "r")
+    assert result.code == 0
+    assert "identical: 8 games" in result.out
+    assert "manifest mismatch: one's prompt has changed: prompt.yaml" in result.err
 
 
 def text_of(digest: str) -> bytes:
@@ -148,10 +148,10 @@ def test_changed_reply_is_reported_at_its_decision(run: Shell) -> None:
     ((game, _, decision, raw),) = place
     changed = zlib.compress(text_of(raw).replace(b'"id"', b'"Id"', 1))
     change("UPDATE texts SET text = ? WHERE digest = ?", (changed, raw))
-    said = run("replay", "r")
-    assert said.code == 1
-    assert said.out.splitlines()[0].startswith(f"differs: two, game {game}, node ")
-    assert f"(decision {decision}): the recorded reply was changed or is damaged" in said.out
+    result = run("replay", "r")
+    assert result.code == 1
+    assert result.out.splitlines()[0].startswith(f"differs: two, game {game}, node ")
+    assert f"(decision {decision}): the recorded reply was changed or is damaged" in result.out
 
 
 def test_replaced_reply_with_digest_is_detected(run: Shell) -> None:
@@ -163,9 +163,9 @@ def test_replaced_reply_with_digest_is_detected(run: Shell) -> None:
     digest = sha256(swapped).hexdigest()
     change("INSERT INTO texts VALUES (?, ?)", (digest, zlib.compress(swapped)))
     change("UPDATE attempts SET raw = ? WHERE player = 'one' AND game = ? AND decision = ?", (digest, game, decision))
-    said = run("replay", "r")
-    assert said.code == 1
-    assert f"(decision {decision}): the recorded reply is now parsed differently" in said.out
+    result = run("replay", "r")
+    assert result.code == 1
+    assert f"(decision {decision}): the recorded reply is now parsed differently" in result.out
 
 
 @pytest.mark.parametrize(
@@ -183,30 +183,30 @@ def test_replaced_reply_with_digest_is_detected(run: Shell) -> None:
 )
 def test_changed_record_is_detected_and_named(run: Shell, statement: str, words: str) -> None:
     change(statement)
-    said = run("replay", "r")
-    assert said.code == 1
-    assert words in said.out
+    result = run("replay", "r")
+    assert result.code == 1
+    assert words in result.out
 
 
 def test_inconsistent_counts_are_a_difference(run: Shell) -> None:
     results = run.folder / "r" / "all_games.yaml"
     results.write_text(results.read_text().replace("games: 8", "games: 9", 1))
-    said = run("replay", "r")
-    assert (said.code, "its counts do not match its games" in said.out) == (1, True)
+    result = run("replay", "r")
+    assert (result.code, "its counts do not match its games" in result.out) == (1, True)
 
 
 def test_changed_engine_rule_is_detected(run: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dubito.games.dubito.engine.is_honest", lambda cards, number: not is_honest(cards, number))
-    said = run("replay", "r")
-    assert said.code == 1
-    assert said.out.startswith("differs: ")
+    result = run("replay", "r")
+    assert result.code == 1
+    assert result.out.startswith("differs: ")
 
 
 def test_one_game_is_shown_with_requests_and_replies(run: Shell) -> None:
-    said = run("replay", "r", "--game", "3")
-    assert said.code == 0
+    result = run("replay", "r", "--game", "3")
+    assert result.code == 0
     asked = rows(Path("r"), "SELECT node FROM decisions WHERE game = 3 ORDER BY decision")
-    lines = said.out.splitlines()
+    lines = result.out.splitlines()
     assert [line.split("to two (")[1][0] for line in lines if "Request to " in line] == [node for (node,) in asked]
     assert sum("Reply of two: {" in line for line in lines) == len(asked)
     assert lines[0].startswith("The cards are dealt: ")
@@ -219,8 +219,8 @@ def test_impossible_replay_is_reported_in_one_sentence(run: Shell) -> None:
     assert run("replay", "empty").err == "dubito: empty is not a run folder: it has no manifest.yaml\n"
     assert run("replay", "nowhere").code == 2
     (run.folder / "r" / "run.db").write_bytes(b"no database")
-    said = run("replay", "r")
-    assert (said.code, said.err.startswith("dubito: r/run.db is damaged")) == (2, True)
+    result = run("replay", "r")
+    assert (result.code, result.err.startswith("dubito: r/run.db is damaged")) == (2, True)
     assert run("export", "r", "x.zip").code == 2
     assert not (run.folder / "x.zip").exists()
 
@@ -233,40 +233,40 @@ def test_export_overwrites_nothing_and_contains_no_code(run: Shell) -> None:
 
 
 def test_an_export_that_cannot_be_written_leaves_nothing(run: Shell) -> None:
-    said = run("export", "r", "nowhere/run.zip")
-    assert (said.code, said.err) == (
+    result = run("export", "r", "nowhere/run.zip")
+    assert (result.code, result.err) == (
         2, "dubito: cannot write nowhere/run.zip: No such file or directory; choose another name\n"
     )  # fmt: skip
     Path("r/all_games.yaml").unlink()
     Path("r/all_games.yaml").mkdir()
-    said = run("export", "r", "run.zip")
-    assert (said.code, said.err.startswith("dubito: cannot write run.zip: ")) == (3, True)
+    result = run("export", "r", "run.zip")
+    assert (result.code, result.err.startswith("dubito: cannot write run.zip: ")) == (3, True)
     assert not Path("run.zip").exists()
 
 
 def test_export_error_names_the_file(run: Shell) -> None:
     """The user has never seen the temporary folder into which it is unpacked."""
     assert run("export", "r", "run.zip").code == 0
-    said = run("replay", "run.zip", "--game", "8")
-    assert (said.code, said.err) == (2, "dubito: game 8 does not exist; run.zip has games 0 to 7\n")
+    result = run("replay", "run.zip", "--game", "8")
+    assert (result.code, result.err) == (2, "dubito: game 8 does not exist; run.zip has games 0 to 7\n")
     with zipfile.ZipFile("odd.zip", "w") as archive:
         archive.writestr("manifest.yaml", "x: [")
-    said = run("replay", "odd.zip")
-    assert said.err.startswith("dubito: odd.zip/manifest.yaml is damaged: it is not valid YAML (line 1: ")
+    result = run("replay", "odd.zip")
+    assert result.err.startswith("dubito: odd.zip/manifest.yaml is damaged: it is not valid YAML (line 1: ")
 
 
 def test_run_of_bots_is_replayed_from_its_seed(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dubito.cli.output._LOG_INTERVAL", 3600.0)  # one line at the start, on any machine
     words = ("--bots", "StefaBot,RandomBoi", "--games", "1010", "--table-sizes", "3", "--max-turns", "2")
     first = shell("run", *words, "--quiet", "--output", "h")
-    said = shell("replay", "h", "--workers", "2")
-    assert said.code == 0
-    assert said.out.splitlines()[0] == "identical: 1,010 games, 0 decisions"
-    assert said.out.splitlines()[1] in first.out
+    result = shell("replay", "h", "--workers", "2")
+    assert result.code == 0
+    assert result.out.splitlines()[0] == "identical: 1,010 games, 0 decisions"
+    assert result.out.splitlines()[1] in first.out
     with closing(sqlite3.connect("h/run.db")) as connection, connection:
         row = connection.execute("SELECT outcome FROM games WHERE game = 1006").fetchone()
         connection.execute("UPDATE games SET outcome = ? WHERE game = 1005", row)
-    assert re.fullmatch(r"1,000 of 1,010 games, [\d,.]+ games/s(, \d+ s left)?\n", said.err)
+    assert re.fullmatch(r"1,000 of 1,010 games, [\d,.]+ games/s(, \d+ s left)?\n", result.err)
     changed = shell("replay", "h", "--workers", "1", "--quiet")
     assert changed.err == ""
     assert (changed.code, changed.out.startswith("differs: game 1005: its replay differs from the recorded game")) == (

@@ -84,15 +84,15 @@ def test_interrupted_run_with_models_can_resume(
             assert counted.reached.wait(60)
             os.killpg(process.pid, number)
             assert process.stdout is not None
-            said = process.stdout.readline()
+            output = process.stdout.readline()
             counted.goes.set()
-            said += process.communicate(timeout=60)[0]
+            output += process.communicate(timeout=60)[0]
         assert process.returncode == 128 + number
-        assert "finishing calls in flight (at most 25 s)" in said
-        assert f"dubito: stopped by {WORDS[number]}; " in said
-        assert "Traceback" not in said
+        assert "finishing calls in flight (at most 25 s)" in output
+        assert f"dubito: stopped by {WORDS[number]}; " in output
+        assert "Traceback" not in output
         assert WORDS[number] in (tmp_path / "cut" / "run.log").read_text()
-        (figures,) = re.findall(r"\d+ games? finished, \d+ of them counted, [\d,]+ replies saved", said)
+        (figures,) = re.findall(r"\d+ games? finished, \d+ of them counted, [\d,]+ replies saved", output)
         assert figures in shell("status", "cut").out
         digest = ended_here(shell, *words, "--output", "cut", "--cache", "c1")
         assert ended_here(shell, *words, "--output", "whole", "--cache", "c2") == digest
@@ -123,9 +123,9 @@ def test_second_signal_ends_run_at_once_with_calls_at_worst_price(
                     process.wait(0.4)
                     break
                 os.killpg(process.pid, number)
-            said = process.stdout.read()
+            output = process.stdout.read()
         assert process.returncode == 128 + number
-        assert f"dubito: stopped by {WORDS[number]}" in said
+        assert f"dubito: stopped by {WORDS[number]}" in output
         calls = rows(tmp_path / "cut", "SELECT DISTINCT assumed, tokens > 8192 FROM tries WHERE state = 'open'")
         assert calls == [(1, 1)]
         counted.goes.set()
@@ -173,9 +173,9 @@ def test_signals_ignored_by_nohup_stay_ignored(tmp_path: Path, monkeypatch: pyte
             assert counted.reached.wait(60)
             os.killpg(process.pid, signal.SIGHUP)
             counted.goes.set()
-            said = process.communicate(timeout=60)[0]
+            output = process.communicate(timeout=60)[0]
     assert process.returncode == 0
-    assert "stopp" not in said
+    assert "stopp" not in output
 
 
 SERVERS: dict[str, tuple[str, ...]] = {

@@ -104,8 +104,8 @@ def test_stored_games_remain_while_their_chunk_is_replayed(tmp_path: Path) -> No
 
 
 def test_replay_verifies_where_the_run_stopped(shell: Shell, whole: Path) -> None:
-    said = shell("replay", str(whole)).out
-    assert said.startswith("identical: ")
+    output = shell("replay", str(whole)).out
+    assert output.startswith("identical: ")
     manifest = whole / MANIFEST
     text = manifest.read_text()
     assert "within: 0.25" in text

@@ -144,6 +144,6 @@ def test_report_on_full_disk_names_the_reason(shell: Shell, monkeypatch: pytest.
     assert shell("run", "--bots", "StefaBot,UsualBot,MrDoubt", "--games", "2", "--quiet", "--output", "r").code == 0
     monkeypatch.setattr("dubito.report.site.shutil.copytree", fail)
     for option in ("--output", "--site"):
-        said = shell("report", "r", option, "p")
-        assert said.code in (2, 3)
-        assert said.err == "dubito: cannot write p: No space left on device\n"
+        result = shell("report", "r", option, "p")
+        assert result.code in (2, 3)
+        assert result.err == "dubito: cannot write p: No space left on device\n"

@@ -140,7 +140,7 @@ def test_it_needs_no_openspiel() -> None:
         "from dubito.seats.external import set_up_seat\n"
         "from dubito.plugins.openspiel.spiel import load_game"
     )
-    said = subprocess.run((sys.executable, "-c", code), capture_output=True, text=True, check=False)
-    last = said.stderr.splitlines()[-1]
-    assert "line 3, in <module>" in said.stderr
+    completed = subprocess.run((sys.executable, "-c", code), capture_output=True, text=True, check=False)
+    last = completed.stderr.splitlines()[-1]
+    assert "line 3, in <module>" in completed.stderr
     assert last == "ModuleNotFoundError: OpenSpiel is not installed: pip install 'dubito[openspiel]'"

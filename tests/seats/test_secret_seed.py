@@ -286,8 +286,8 @@ def test_a_revealed_seed_that_does_not_match_is_refused(shell: Shell) -> None:
     for change in changes:
         write_manifest("run", **change)
         for command in ("replay", "report", "status"):
-            said = shell(command, "run")
-            assert (said.code, "run/manifest.yaml is damaged: " in said.err) == (2, True), (change, said)
+            result = shell(command, "run")
+            assert (result.code, "run/manifest.yaml is damaged: " in result.err) == (2, True), (change, result)
         Path("run/manifest.yaml").write_text(original)
 
 
@@ -339,9 +339,9 @@ def test_a_lost_secret_is_reported(shell: Shell) -> None:
     assert "the seed in secret_seed does not match its SHA-256" in shell("run", "run").err
     Path("run/secret_seed").unlink()
     for command in ("run", "replay", "status"):
-        said = shell(command, "run")
-        assert said.code == 2
-        assert "is still secret: cannot read run/secret_seed: No such file or directory; restore the file" in said.err
+        result = shell(command, "run")
+        assert result.code == 2
+        assert "is still secret: cannot read run/secret_seed: No such file or directory; restore the file" in result.err
     os.mkfifo("run/secret_seed")
     assert "cannot read run/secret_seed: it is a pipe" in shell("status", "run").err
 

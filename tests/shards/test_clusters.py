@@ -50,8 +50,8 @@ def test_slurm_array_and_merge_reproduce_the_run(work: Path, shell: Shell, short
     (array,) = [line for line in Path(script).read_text().splitlines() if line.startswith("#SBATCH --array=")]
     first, last = map(int, array.partition("=")[2].split("-"))
     for task in range(first, last + 1):
-        said = shell(*run_script(["sh", script], SLURM_ARRAY_TASK_ID=f"{task}"))
-        assert said.code == 0, said.err
+        result = shell(*run_script(["sh", script], SLURM_ARRAY_TASK_ID=f"{task}"))
+        assert result.code == 0, result.err
     merged = shell(*run_script(["sh", f"{CLUSTERS / 'merge.sh'}"]), "--no-report")
     assert merged.code == 0, merged.err
     whole = run_games(resolve(parse_config(CONFIG, "test"), find_bots(REPO)).experiment, work / "whole")

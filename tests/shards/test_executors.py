@@ -77,8 +77,8 @@ def test_a_worker_loads_no_library_to_play(name: str) -> None:
         "print(len(workers.play_deals(sys.argv[1], range(1))), *sys.modules)"
     )
     text = workers.encode_job(of)
-    said = subprocess.run([sys.executable, "-c", script, text], capture_output=True, text=True, check=True)
-    assert not {"pydantic", "yaml", "sqlite3", "click"} & {*said.stdout.split()}
+    completed = subprocess.run([sys.executable, "-c", script, text], capture_output=True, text=True, check=True)
+    assert not {"pydantic", "yaml", "sqlite3", "click"} & {*completed.stdout.split()}
 
 
 @pytest.mark.parametrize(

@@ -54,11 +54,11 @@ def altered(name: str, key: str, value: object) -> str:
 
 
 def test_all_shards_merge_into_a_finished_run(shards: Callable[..., Result], shell: Shell) -> None:
-    said = shards("3-of-3", "1-of-3", "2-of-3")
-    assert (said.code, said.err) == (0, "")
-    folder = said.out.splitlines()[-1].removeprefix("run folder: ")
+    result = shards("3-of-3", "1-of-3", "2-of-3")
+    assert (result.code, result.err) == (0, "")
+    folder = result.out.splitlines()[-1].removeprefix("run folder: ")
     again = shell("run", "--bots", ",".join(BOTS), "--games", "6", "--table-sizes", "3", "--output", folder)
-    assert again.out == said.out
+    assert again.out == result.out
     assert "this run is already finished in" in again.err
     assert shell("replay", folder, "--quiet", "--workers", "1").out.startswith("identical: 6 games")
     assert "state: finished" in shell("status", folder).out
@@ -82,10 +82,10 @@ def test_merge_prints_json(played: Path, shell: Shell, short_chunks: int) -> Non
     ],
 )
 def test_gaps_duplicates_and_non_runs_are_named(shards: Callable[..., Result], folders: str, why: str) -> None:
-    said = shards(*folders.split())
-    assert (said.code, said.out) == (2, "")
-    assert said.err.startswith(f"dubito: {why}")
-    assert said.err.count("\n") == 1
+    result = shards(*folders.split())
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith(f"dubito: {why}")
+    assert result.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -104,14 +104,14 @@ def test_gaps_duplicates_and_non_runs_are_named(shards: Callable[..., Result], f
 def test_shards_of_another_run_or_version_are_named(
     key: str, value: object, why: str, shards: Callable[..., Result]
 ) -> None:
-    said = shards("1-of-3", altered("2-of-3", key, value), "3-of-3")
-    assert (said.code, said.out) == (2, "")
-    assert said.err.startswith(f"dubito: 1-of-3 and altered are not shards of the same run: {why}")
+    result = shards("1-of-3", altered("2-of-3", key, value), "3-of-3")
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith(f"dubito: 1-of-3 and altered are not shards of the same run: {why}")
 
 
 def test_a_shard_that_begins_elsewhere_is_damaged(shards: Callable[..., Result]) -> None:
-    said = shards("1-of-3", altered("2-of-3", "identity.shard.first_game", 4), "3-of-3")
-    assert said.err.startswith("dubito: altered/run.db is damaged (games, chunks and sums do not match)")
+    result = shards("1-of-3", altered("2-of-3", "identity.shard.first_game", 4), "3-of-3")
+    assert result.err.startswith("dubito: altered/run.db is damaged (games, chunks and sums do not match)")
 
 
 def test_shards_that_do_not_join_are_named(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,13 +119,13 @@ def test_shards_that_do_not_join_are_named(shell: Shell, monkeypatch: pytest.Mon
         monkeypatch.setattr(chunk, "DEALS_PER_CHUNK", size)
         words = ("--bots", ",".join(BOTS), "--games", "6", "--table-sizes", "3", "--output", f"{number}")
         assert shell("run", *words, "--shard", f"{number}/2").code == 0
-    said = shell("merge", "1", "2", "--no-report")
-    assert (said.code, said.err) == (2, "dubito: 2 is damaged: its first game is 2 but should be 3\n")
+    result = shell("merge", "1", "2", "--no-report")
+    assert (result.code, result.err) == (2, "dubito: 2 is damaged: its first game is 2 but should be 3\n")
 
 
 def test_a_half_finished_shard_is_named(shards: Callable[..., Result]) -> None:
-    said = shards("1-of-3", altered("2-of-3", "games", 4), "3-of-3")
-    assert said.err.startswith(
+    result = shards("1-of-3", altered("2-of-3", "games", 4), "3-of-3")
+    assert result.err.startswith(
         "dubito: altered is unfinished: 2 of 4 games are counted; finish it with the command that started it"
     )
 
@@ -134,16 +134,16 @@ def test_whole_run_is_not_a_shard(shards: Callable[..., Result], shell: Shell) -
     shards("1-of-3", "2-of-3", "3-of-3")
     (whole,) = Path().glob("run-*")
     assert shards(f"{whole}").err.startswith(f"dubito: {whole} is a whole run, not a shard")
-    said = shards("1-of-3", "2-of-3", "3-of-3")
-    assert (said.code, said.err) == (2, f"dubito: {whole} already exists; choose another --output\n")
+    result = shards("1-of-3", "2-of-3", "3-of-3")
+    assert (result.code, result.err) == (2, f"dubito: {whole} already exists; choose another --output\n")
 
 
 def test_a_game_changed_by_hand_leaves_nothing_behind(shards: Callable[..., Result]) -> None:
     with RunDb.create(Path("2-of-3/run.db")) as db, db.writing() as connection:
         connection.execute("UPDATE games SET outcome = x'0162' WHERE game = 3")
     before = sorted(Path().iterdir())
-    said = shards("1-of-3", "2-of-3", "3-of-3")
-    assert (said.code, said.err) == (2, "dubito: 2-of-3/run.db: games 2 to 3 were changed or are damaged\n")
+    result = shards("1-of-3", "2-of-3", "3-of-3")
+    assert (result.code, result.err) == (2, "dubito: 2-of-3/run.db: games 2 to 3 were changed or are damaged\n")
     assert sorted(Path().iterdir()) == before
 
 
@@ -161,9 +161,9 @@ def test_a_game_changed_by_hand_leaves_nothing_behind(shards: Callable[..., Resu
     ],
 )
 def test_invalid_shards_are_refused(shard: str, why: str, shell: Shell) -> None:
-    said = shell("run", "--games", "60", "--shard", shard)
-    assert (said.code, said.out) == (2, "")
-    assert said.err.startswith(f"dubito: {why}")
+    result = shell("run", "--games", "60", "--shard", shard)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith(f"dubito: {why}")
     assert not Path("runs").exists()
 
 
@@ -177,22 +177,22 @@ def test_shard_has_its_own_folder_and_label(shell: Shell, short_chunks: int) -> 
         "shard: 2 of 2, starting with game 2\ngames: 4 of 4 counted\nstate: finished"
     )
     assert shell("merge", f"{one}", f"{two}", "--no-report").out.endswith(f"run folder: {str(one)[:-13]}\n")
-    said = shell(*words)
-    assert "this run is already finished in" in said.err
+    result = shell(*words)
+    assert "this run is already finished in" in result.err
     assert shell("export", f"{two}", "two.zip").code == 0
     assert shell("replay", "two.zip", "--quiet", "--workers", "1").out.startswith("identical: 4 games")
     assert shell("replay", f"{two}", "--game", "1").err == f"dubito: game 1 does not exist; {two} has games 2 to 5\n"
-    said = shell(*words, "--output", f"{one}")
-    assert said.err == f"dubito: {one} contains a shard, but this is a whole run: choose another --output\n"
+    result = shell(*words, "--output", f"{one}")
+    assert result.err == f"dubito: {one} contains a shard, but this is a whole run: choose another --output\n"
     longer = shell(*words[:4], "8", *words[5:], "--shard", "2/2")
     assert "shard.games is 6 there and 8 here" in longer.err
 
 
 def test_budget_is_divided_among_shards(shell: Shell, short_chunks: int) -> None:
     config = config_file(contender("one"), games=6, budget={"usd": 0.5, "calls": 200})
-    said = shell("run", config, "--shard", "1/2", "--offline", "--output", "r")
-    assert (said.code, said.out) == (3, ""), "the cache is empty, and no request may be sent"
-    first, *_ = said.err.splitlines()
+    result = shell("run", config, "--shard", "1/2", "--offline", "--output", "r")
+    assert (result.code, result.out) == (3, ""), "the cache is empty, and no request may be sent"
+    first, *_ = result.err.splitlines()
     assert first == "note: this shard's share of the run's budget is $0.1667, 66 calls"
 
 

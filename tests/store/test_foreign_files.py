@@ -47,9 +47,9 @@ def runs(shell: Shell) -> Shell:
 
 
 def refused(shell: Shell, *words: str) -> str:
-    said = shell(*words)
-    assert (said.code, said.out, said.err.count("\n")) == (2, "", 1), said
-    return said.err
+    result = shell(*words)
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1), result
+    return result.err
 
 
 def change(statement: str, *values: object) -> None:
@@ -128,8 +128,8 @@ def test_invalid_yaml_values_are_refused_in_a_sentence(value: str) -> None:
     ("format", "shown"), [(3, "format 3"), (5, "format 5"), ("4", "format 4"), (None, "no format")]
 )
 def test_run_of_another_format_is_refused_by_every_command(runs: Shell, format: object, shown: str) -> None:
-    said = runs("export", "theirs", "theirs.zip")
-    assert said.code == 0, said.err
+    result = runs("export", "theirs", "theirs.zip")
+    assert result.code == 0, result.err
     content = yaml.safe_load(Path("theirs/manifest.yaml").read_text())
     assert content.pop("format") == 4
     manifest = to_yaml(content if format is None else content | {"format": format})
@@ -359,17 +359,17 @@ def test_invalid_rows_are_reported_in_one_sentence(runs: Shell, statement: str, 
     for command in (("report", "theirs"), ("export", "theirs", "--dataset", "d", "--quiet")):
         if command[0] == "export" and "usage" in statement:  # a dataset does not include usage
             continue
-        said = runs(*command)
-        assert (said.code, said.err.count("\n")) in ((2, 1), (3, 1)), said
-        assert re.search(words, said.err), said.err
+        result = runs(*command)
+        assert (result.code, result.err.count("\n")) in ((2, 1), (3, 1)), result
+        assert re.search(words, result.err), result.err
 
 
 def test_report_without_games_names_the_damage(runs: Shell) -> None:
     change("UPDATE decisions SET answer = x'00ff'")
     assert runs("report", "theirs").code == 0
     assert "is damaged: a row contains invalid JSON" in Path("theirs/report/games.html").read_text()
-    said = runs("export", "theirs", "--dataset", "d", "--quiet")
-    assert (said.code, "is damaged: a row contains invalid JSON" in said.err) == (3, True)
+    result = runs("export", "theirs", "--dataset", "d", "--quiet")
+    assert (result.code, "is damaged: a row contains invalid JSON" in result.err) == (3, True)
 
 
 @pytest.mark.parametrize("record", ["-5", '{"outputs": 7}', "[" * 100_000])

@@ -101,14 +101,14 @@ def test_other_host_has_a_warning_and_the_named_game_comes_first(tmp_path: Path)
 )
 def test_wrong_flags_are_reported_in_one_sentence(shell: Shell, words: list[str], sentence: str) -> None:
     Path("file").touch()
-    said = shell("web", "--port", "0", *words)
-    assert (said.code, said.out, said.err.startswith(f"dubito: {sentence}")) == (2, "", True), said
+    result = shell("web", "--port", "0", *words)
+    assert (result.code, result.out, result.err.startswith(f"dubito: {sentence}")) == (2, "", True), result
 
 
 def test_port_in_use_is_reported_in_one_sentence(shell: Shell) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        said = shell("web", "--port", str(taken.getsockname()[1]))
-    assert "(address already in use): choose another port, or 0 for a free one" in said.err
+        result = shell("web", "--port", str(taken.getsockname()[1]))
+    assert "(address already in use): choose another port, or 0 for a free one" in result.err
 
 
 def test_listeners_without_a_port_take_different_ports() -> None:

@@ -96,23 +96,23 @@ def test_prompt_is_checked_against_its_games_facts(home: Shell) -> None:
             check()
     nodes = [f"{kind}[{node}]" for kind in ("renders", "golden") for node in NODES]
     assert names == ["loads", *nodes, "system_text_stays", "beginning_stays"]
-    said = home("prompts", "lint", "plain", "--game", "guess")
-    assert said.code == 0
-    assert [line.split()[0] for line in said.out.splitlines()[2:6]] == [*NODES]
-    assert "own_moves" not in said.out
-    assert said.err == ""
+    result = home("prompts", "lint", "plain", "--game", "guess")
+    assert result.code == 0
+    assert [line.split()[0] for line in result.out.splitlines()[2:6]] == [*NODES]
+    assert "own_moves" not in result.out
+    assert result.err == ""
 
 
 def test_missing_positions_are_requested(home: Shell) -> None:
-    said = home("prompts", "test", "plain", "--game", "guess", "--model", "house:house-random")
-    assert said.code == 2
-    assert said.err.startswith("dubito: there are no positions of guess; record some with ")
-    assert said.err.endswith(" --output prompts/guess/positions`\n")
+    result = home("prompts", "test", "plain", "--game", "guess", "--model", "house:house-random")
+    assert result.code == 2
+    assert result.err.startswith("dubito: there are no positions of guess; record some with ")
+    assert result.err.endswith(" --output prompts/guess/positions`\n")
 
 
 def test_show_and_diff_know_the_games_nodes(home: Shell) -> None:
-    said = home("prompts", "show", "plain", "--game", "guess")
-    assert "Question hint." in said.out
+    result = home("prompts", "show", "plain", "--game", "guess")
+    assert "Question hint." in result.out
     file = home.folder / "positions" / next(name for name in read_folder(home.folder / "positions", GAME))
     assert "Question hint. You hold" in home("prompts", "show", "plain", "--game", "guess", "--position", str(file)).out
     wrong = home("prompts", "show", "plain", "--game", "guess", "--node", "C")
@@ -120,8 +120,8 @@ def test_show_and_diff_know_the_games_nodes(home: Shell) -> None:
     shutil.copytree(home.folder / "prompts/guess/plain", home.folder / "prompts/guess/other")
     user = home.folder / "prompts/guess/other/user.jinja"
     user.write_text(user.read_text() + "{% if node == 'sure' %}Really?{% endif %}\n")
-    said = home("prompts", "diff", "plain", "other", "--game", "guess")
-    assert said.code == 1
+    result = home("prompts", "diff", "plain", "other", "--game", "guess")
+    assert result.code == 1
     assert home("prompts", "list", "--game", "guess").out.startswith("2 prompts\n")
 
 

@@ -223,23 +223,23 @@ def test_a_run_without_a_finished_game_is_refused(tmp_path: Path) -> None:
 def test_record_writes_files_and_says_what(shell: Shell) -> None:
     config = {"games": 4, "table_sizes": [4], "bots": FIELD}
     Path("c.yaml").write_text(yaml.safe_dump(config))
-    said = shell("prompts", "record", "c.yaml", "--count", "10")
-    assert (said.code, said.err) == (0, "")
-    assert said.out == "written: 10 positions from 4 deals in positions: A 2, B 2, C 2, D 2, E 2\n"
+    result = shell("prompts", "record", "c.yaml", "--count", "10")
+    assert (result.code, result.err) == (0, "")
+    assert result.out == "written: 10 positions from 4 deals in positions: A 2, B 2, C 2, D 2, E 2\n"
     assert shell("prompts", "record", "c.yaml", "--count", "10", "--output", "more").code == 0
     files = {file.name: file.read_bytes() for file in Path("positions").iterdir()}
     assert {file.name: file.read_bytes() for file in Path("more").iterdir()} == files
     assert len(files) == 10
     shell("run", "c.yaml", "--quiet", "--output", "run")
-    said = shell("prompts", "record", "run", "--count", "1000", "--node", "A", "--output", "all")
+    result = shell("prompts", "record", "run", "--count", "1000", "--node", "A", "--output", "all")
     count = len(list(Path("all").iterdir()))
     assert 4 < count < 1000
-    assert said.out == (
+    assert result.out == (
         f"written: {count} positions (of 1000 requested; there are no more) from 4 deals in all: A {count}\n"
     )
     shell("export", "run", "run.zip")
     packed = shell("prompts", "record", "run.zip", "--count", "1000", "--node", "A", "--output", "packed")
-    assert packed.out == said.out.replace(" in all: ", " in packed: ")
+    assert packed.out == result.out.replace(" in all: ", " in packed: ")
     assert sorted(file.name for file in Path("packed").iterdir()) == sorted(file.name for file in Path("all").iterdir())
     shown = shell("prompts", "show", "plain", "--position", str(next(Path("all").iterdir())))
     assert "node: A" in shown.out
@@ -264,10 +264,10 @@ def test_bad_input_to_record_is_reported_in_one_sentence(shell: Shell, words: tu
     shell.bot("silent.py", _SILENT)
     Path("models.yaml").write_text(yaml.safe_dump({"games": 2, "bots": [contender("a"), "StefaBot"]}))
     Path("walkers.yaml").write_text(yaml.safe_dump({"games": 2, "bots": ["Silent"]}))
-    said = shell("prompts", "record", *words)
-    assert said.code == 2
-    assert said.err.startswith(sentence)
-    assert said.err.count("\n") == 1
+    result = shell("prompts", "record", *words)
+    assert result.code == 2
+    assert result.err.startswith(sentence)
+    assert result.err.count("\n") == 1
     assert not Path("positions").exists()
 
 

@@ -308,6 +308,6 @@ def test_impossible_export_is_reported_in_one_sentence(shell: Shell) -> None:
         (("r", "--dataset", "d"), "d already exists; choose another folder"),
         (("r", "--dataset", "/proc/x"), "cannot write /proc/x: No such file or directory; choose another folder"),
     ):
-        said = shell("export", *words)
-        assert (said.code, said.err) == (2, f"dubito: {sentence}\n")
+        result = shell("export", *words)
+        assert (result.code, result.err) == (2, f"dubito: {sentence}\n")
     assert sorted(path.name for path in Path().iterdir()) == ["c.yaml", "cache", "d", "r"]

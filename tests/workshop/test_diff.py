@@ -20,9 +20,9 @@ def two(shell: Shell) -> Shell:
 
 
 def test_system_and_user_text_are_distinguished(two: Shell) -> None:
-    said = two("prompts", "diff", "old", "./prompts/new", "--node", "C")
-    assert said.code == 1
-    lines = said.out.splitlines()
+    result = two("prompts", "diff", "old", "./prompts/new", "--node", "C")
+    assert result.code == 1
+    lines = result.out.splitlines()
     assert lines[:6] == [
         f"--- system of {two.folder}/prompts/old",
         f"+++ system of {two.folder}/prompts/new",
@@ -49,15 +49,15 @@ def test_other_answer_fields_are_a_difference(two: Shell) -> None:
 
 def test_equal_prompts_are_reported_as_equal(two: Shell) -> None:
     for words in ((), ("--node", "A")):
-        said = two("prompts", "diff", "old", "./prompts/old", *words)
-        assert (said.code, said.out, said.err) == (0, "identical\n", "")
+        result = two("prompts", "diff", "old", "./prompts/old", *words)
+        assert (result.code, result.out, result.err) == (0, "identical\n", "")
 
 
 def test_the_same_at_one_node_only_is_not_called_the_same(two: Shell) -> None:
     Path("prompts/new/system.jinja").write_text("Be kind.\nSeat {{ seat }}.\n")
     Path("prompts/new/user.jinja").write_text("{{ question }}\nthe end{{ '!' if node in 'AB' }}\n")
-    said = two("prompts", "diff", "old", "new")
-    assert (said.code, said.out) == (1, "identical at node C, but different at A, B; see them with --node\n")
+    result = two("prompts", "diff", "old", "new")
+    assert (result.code, result.out) == (1, "identical at node C, but different at A, B; see them with --node\n")
     assert two("prompts", "diff", "old", "new", "--node", "C").out == "identical\n"
     Path("a.json").write_text(dump_position(GAME, example_position("A")))
     assert "+the end!" in two("prompts", "diff", "old", "new", "--position", "a.json").out
@@ -72,19 +72,19 @@ def test_the_same_at_one_node_only_is_not_called_the_same(two: Shell) -> None:
     ],
 )
 def test_bad_input_is_reported_in_one_sentence(two: Shell, words: tuple[str, ...], sentence: str) -> None:
-    said = two("prompts", "diff", *words)
-    assert said.code == 2
-    assert said.err.startswith(sentence)
-    assert said.err.count("\n") == 1
+    result = two("prompts", "diff", *words)
+    assert result.code == 2
+    assert result.err.startswith(sentence)
+    assert result.err.count("\n") == 1
 
 
 def test_golden_writes_the_projects_golden_files(shell: Shell) -> None:
     prompt(Path("prompts"), system='{% include "shared/system.jinja" %}', user='{% include "shared/moment.jinja" %}')
     Path("prompts/mine/history.jinja").write_text('{% include "shared/history.jinja" %}')
-    said = shell("prompts", "golden", "mine")
-    assert said.code == 0
+    result = shell("prompts", "golden", "mine")
+    assert result.code == 0
     files = [shell.folder / "prompts" / "mine" / "golden" / f"{node}.txt" for node in "ABCDE"]
-    assert said.out.splitlines() == [f"written: {file}" for file in files]
+    assert result.out.splitlines() == [f"written: {file}" for file in files]
     own = {file.name: text for file, text in renderings("plain").items()}
     for file in files:
         assert file.read_text().split() == own[file.name].split(), "only line ends may differ"
@@ -93,6 +93,6 @@ def test_golden_writes_the_projects_golden_files(shell: Shell) -> None:
 def test_golden_that_cannot_be_written_is_reported_in_one_sentence(shell: Shell) -> None:
     prompt(Path("prompts"))
     Path("prompts/mine/golden").write_text("a file")
-    said = shell("prompts", "golden", "mine")
-    assert said.code == 2
-    assert "cannot write " in said.err
+    result = shell("prompts", "golden", "mine")
+    assert result.code == 2
+    assert "cannot write " in result.err

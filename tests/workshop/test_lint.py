@@ -151,9 +151,9 @@ def test_a_beginning_that_moves_is_found_with_its_line(tmp_path: Path) -> None:
 @pytest.mark.at_length
 def test_the_command_prints_sizes_and_findings(shell: Shell) -> None:
     prompt(Path("prompts"), user="{{ question }} {{ 'x' * own_cards }}")
-    said = shell("prompts", "lint", "mine")
-    assert said.code == 0
-    lines = said.out.splitlines()
+    result = shell("prompts", "lint", "mine")
+    assert result.code == 0
+    lines = result.out.splitlines()
     assert lines[0].startswith("mine: A test. Averages over 12 games")
     assert " ".join(lines[1].split()) == "node requests bytes tokens (approx.) shared with previous request %"
     mine = Prompt(Path("prompts/mine"))
@@ -167,6 +167,6 @@ def test_the_command_prints_sizes_and_findings(shell: Shell) -> None:
 
 
 def test_a_prompt_that_does_not_load_is_reported_in_one_sentence(shell: Shell) -> None:
-    said = shell("prompts", "lint", "mine")
-    assert (said.code, said.out) == (2, "")
-    assert said.err.startswith("dubito: no prompt is named 'mine'")
+    result = shell("prompts", "lint", "mine")
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith("dubito: no prompt is named 'mine'")

@@ -20,9 +20,9 @@ HOUSE = ("--model", "house:house-sharp", "--quiet")
 
 @pytest.mark.at_length
 def test_a_trial_in_print(shell: Shell) -> None:
-    said = shell("prompts", "test", "reasoned", "--against", "plain", *HOUSE)
-    assert (said.code, said.err) == (0, "")
-    lines = said.out.splitlines()
+    result = shell("prompts", "test", "reasoned", "--against", "plain", *HOUSE)
+    assert (result.code, result.err) == (0, "")
+    lines = result.out.splitlines()
     assert lines[0].startswith(
         "house-sharp at 40 positions in 40 deals; 95 % confidence intervals, clustered by deal; right: doubted "
     )
@@ -51,8 +51,8 @@ def test_flips_are_named_and_a_prompt_against_itself_shows_chance(shell: Shell) 
     for file in sorted(shipped_positions(GAME).glob("*.json"))[::2]:
         shutil.copy(file, "own")
     words = ("--model", "house:house-random", "--quiet", "--positions", "own")
-    said = shell("prompts", "test", "plain", "--against", "plain", *words)
-    lines = said.out.splitlines()
+    result = shell("prompts", "test", "plain", "--against", "plain", *words)
+    lines = result.out.splitlines()
     (everything,) = (line.split() for line in lines if line.split()[:2] == ["all", "20"])
     flips = [line for line in lines if line.startswith("different: ")]
     assert len(flips) == int(everything[-1]) + int(everything[-2]) > 4
@@ -78,22 +78,22 @@ def test_own_positions_parameters_and_prices_of_another_server(shell: Shell, mon
             *("--positions", "own", "--prices", "prices.yaml", "--budget", "usd=1,calls=10", "--max-output", "77"),
             *("--reasks", "0", "--no-preflight"),
         )
-        said = shell("prompts", "test", "plain", "--model", "openai:m", *flags, *more, "--output", "r")
+        result = shell("prompts", "test", "plain", "--model", "openai:m", *flags, *more, "--output", "r")
         bodies = [heard.body for heard in server.heard]
-    assert said.code == 0
+    assert result.code == 0
     assert [(body["temperature"], body["max_tokens"], body["model"]) for body in bodies] == [(0.5, 77, "m")] * 3
-    of_c = said.out.splitlines()[2].split()
+    of_c = result.out.splitlines()[2].split()
     assert of_c[-4:] == ["100", "0", "20", "$3.0000"], "$3 per thousand, with 100 input and 20 output tokens"
-    assert said.out.splitlines()[-3:-1] == ["calls: 3, cost $0.0090", "run folder: r"]
-    assert re.fullmatch(r"1 of 3 questions, \S+ questions/s(, \d+ s left)?\n", said.err), "one line at the start"
+    assert result.out.splitlines()[-3:-1] == ["calls: 3, cost $0.0090", "run folder: r"]
+    assert re.fullmatch(r"1 of 3 questions, \S+ questions/s(, \d+ s left)?\n", result.err), "one line at the start"
 
 
 def test_a_wrong_model_is_a_wrong_flag(shell: Shell) -> None:
     """The message names the flag, because there is no config entry."""
     with Server(lambda heard: Response(404, error_body("chat", "model_not_found", "there is no m"))) as server:
         where = ("--api", "chat", "--base-url", server.base_url("chat"))
-        said = shell("prompts", "test", "plain", "--model", "openai:m", *where, "--quiet")
-    assert "; change `--model`; the answers so far are saved in " in said.err
+        result = shell("prompts", "test", "plain", "--model", "openai:m", *where, "--quiet")
+    assert "; change `--model`; the answers so far are saved in " in result.err
 
 
 def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
@@ -101,9 +101,9 @@ def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
     for file in sorted(shipped_positions(GAME).glob("?-*.json"))[::8]:
         shutil.copy(file, "own")
     own = ("--positions", "own", "--output", "r")
-    said = shell("prompts", "test", "plain", *HOUSE, "--budget", "calls=3", *own)
-    assert said.code == 3
-    assert said.err == (
+    result = shell("prompts", "test", "plain", *HOUSE, "--budget", "calls=3", *own)
+    assert result.code == 3
+    assert result.err == (
         "dubito: the budget is used up: 3 of 3 calls spent, and the next call needs up to 1; raise `budget.calls`; "
         "the answers so far are saved in r; `dubito prompts test plain --model house:house-sharp --quiet --budget "
         "calls=3 --positions own --output r` resumes\n"
@@ -135,10 +135,10 @@ def test_bad_input_is_one_sentence_before_anything_is_asked(
     shell: Shell, words: tuple[str, ...], sentence: str
 ) -> None:
     prompt(Path("here"))
-    said = shell("prompts", "test", *words)
-    assert said.code == 2
-    assert said.err.startswith(f"dubito: {sentence}")
-    assert said.err.count("\n") == 1
+    result = shell("prompts", "test", *words)
+    assert result.code == 2
+    assert result.err.startswith(f"dubito: {sentence}")
+    assert result.err.count("\n") == 1
     assert sorted(path.name for path in Path().iterdir()) in (["here"], ["cache", "here"])
     assert [path.name for path in Path("here").iterdir()] == ["mine"]
 
@@ -157,23 +157,23 @@ def test_bad_input_is_one_sentence_before_anything_is_asked(
     ],
 )
 def test_trial_folder_is_not_a_run(trial: Shell, words: tuple[str, ...]) -> None:
-    said = trial(*words)
-    assert (said.code, said.out) == (2, "")
-    assert said.err == (
+    result = trial(*words)
+    assert (result.code, result.out) == (2, "")
+    assert result.err == (
         "dubito: r contains a test of prompts, without games; use `dubito status`, or repeat the "
         "command that wrote it\n"
     )
 
 
 def test_the_status_of_a_trial(trial: Shell) -> None:
-    said = trial("status", "r")
-    assert (said.code, said.err) == (0, "")
-    assert said.out.splitlines()[:3] == [
+    result = trial("status", "r")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.splitlines()[:3] == [
         "test of prompts: no games are played",
         "plain: 40 decisions in 40 positions, 41 calls, cache 0.0 %",
         "  model: 40",
     ]
-    assert "digest" not in said.out
+    assert "digest" not in result.out
     assert trial("run", "models.yaml", "--output", "r").err.startswith("dubito: r belongs to another run: ")
 
 
@@ -211,7 +211,7 @@ def test_ctrl_c_does_not_wait_for_a_call_that_hangs(shell: Shell, monkeypatch: p
     interrupts = Interrupts()
     with Server(interrupts) as server:
         where = ("--model", "openai:m", "--base-url", server.base_url("responses"), "--no-preflight")
-        said = shell("prompts", "test", "plain", *where, "--output", "r")
+        result = shell("prompts", "test", "plain", *where, "--output", "r")
         interrupts.released.set()
-    assert said.code == 130, said.err
+    assert result.code == 130, result.err
     assert all(interrupts.was_released)

@@ -106,13 +106,13 @@ def test_trial_refuses_the_same_answers_as_a_game(answer: list[int]) -> None:
 
 def test_prompts_are_shown_and_tried_by_the_games_name(shell: Shell) -> None:
     assert "legal: " in shell("prompts", "show", "plain", "--game", "bs", "--node", "cards").out
-    said = shell("prompts", "test", "plain", "--against", "plain", "--game", "bs", "--model", "house:house-random")
-    assert said.code == 0
-    assert "house-random at 24 positions in 24 deals" in said.out
-    assert "right: accused lies and accepted honest plays (node bs)" in said.out
-    (judged,) = [line.split() for line in said.out.splitlines() if line.startswith("plain  ") and " bs " in line]
+    result = shell("prompts", "test", "plain", "--against", "plain", "--game", "bs", "--model", "house:house-random")
+    assert result.code == 0
+    assert "house-random at 24 positions in 24 deals" in result.out
+    assert "right: accused lies and accepted honest plays (node bs)" in result.out
+    (judged,) = [line.split() for line in result.out.splitlines() if line.startswith("plain  ") and " bs " in line]
     assert "-" not in judged[:9], "the truth determines which answers are right"
-    flips = [line for line in said.out.splitlines() if line.startswith("different: cards-")]
+    flips = [line for line in result.out.splitlines() if line.startswith("different: cards-")]
     assert flips, "two random samples differ, and cards have names"
     assert all(" [" in line.split(": ")[2] for line in flips)
 

@@ -141,11 +141,11 @@ def test_status_lists_batches_of_a_stopped_run(tmp_path: Path, shell: Shell) -> 
         of = waiting(server, "messages")
         run = play(check_models(resolved(of), how.calls), Path("r"), replace(how, model_progress=NoWait()))
         assert run.interrupted
-        said = shell("status", "r").out
+        output = shell("status", "r").out
         entries = sum(server.bought.values())
         to = f"{entries} requests to {server.base_url('messages')}"
-        assert re.search(rf"pending: {to} \(no key\) since [-0-9: ]+, expires [-0-9: ]+ \(UTC; msgbatch_0\)", said), (
-            said
+        assert re.search(rf"pending: {to} \(no key\) since [-0-9: ]+, expires [-0-9: ]+ \(UTC; msgbatch_0\)", output), (
+            output
         )
         (found,) = json.loads(shell("status", "r", "--json").out)["awaited"]
         assert (found["id"], found["requests"]) == ("msgbatch_0", entries)
@@ -167,8 +167,8 @@ def test_requests_in_flight_are_found_under_another_key_variable(
         server.befalls = lambda event: None
         run = play_to_end(waiting(server, "responses", api_key_env="ANOTHER_KEY"), Path("r"))
         assert set(server.bought.values()) == {1}
-    said = shell("replay", "r", "--quiet")
-    assert (said.code, run.results_digest in said.out) == (0, True), said.err
+    result = shell("replay", "r", "--quiet")
+    assert (result.code, run.results_digest in result.out) == (0, True), result.err
 
 
 def test_server_without_batches_is_refused_early(tmp_path: Path) -> None:
@@ -180,15 +180,15 @@ def test_server_without_batches_is_refused_early(tmp_path: Path) -> None:
 
 def test_unsupported_wait_is_reported_in_one_sentence(shell: Shell) -> None:
     file = config_file(contender("one", wait="batch", bot="OpenAIBot", api="decisions"))
-    said = shell("run", file)
-    assert (said.code, said.err) == (
+    result = shell("run", file)
+    assert (result.code, result.err) == (
         2,
         "dubito: c.yaml: contenders.0: one: wait: the Decisions API has no batches; remove it\n",
     )
     file = config_file(contender("one", wait="batch"))
-    said = shell("play", "one", "StefaBot", "--config", file)
-    assert said.code == 2
-    assert said.err.endswith("one: wait: only the games of `dubito run` can wait for a batch; remove it\n")
+    result = shell("play", "one", "StefaBot", "--config", file)
+    assert result.code == 2
+    assert result.err.endswith("one: wait: only the games of `dubito run` can wait for a batch; remove it\n")
 
 
 @pytest.mark.parametrize(

@@ -78,10 +78,10 @@ def test_frozen_program_is_not_started_again(distributed: Any, monkeypatch: pyte
 
 
 def test_no_scheduler_is_reported_in_one_sentence(distributed: Any, shell: Shell) -> None:
-    said = shell("run", "--games", "9", "--executor", "dask", "--scheduler", "nonsense://127.0.0.1:9")
-    assert (said.code, said.out) == (2, "")
-    assert said.err.startswith("dubito: --scheduler 'nonsense://127.0.0.1:9': the Dask scheduler does not respond (")
-    assert said.err.count("\n") == 1
+    result = shell("run", "--games", "9", "--executor", "dask", "--scheduler", "nonsense://127.0.0.1:9")
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith("dubito: --scheduler 'nonsense://127.0.0.1:9': the Dask scheduler does not respond (")
+    assert result.err.count("\n") == 1
 
 
 def test_missing_extra_is_reported_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,6 +109,6 @@ def test_missing_extra_is_reported_in_one_sentence(monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_unsupported_run_is_refused_by_executors(words: tuple[str, ...], why: str, shell: Shell) -> None:
-    said = shell("run", "--games", "9", *words)
-    assert (said.code, said.out) == (2, "")
-    assert said.err.startswith(f"dubito: {why}")
+    result = shell("run", "--games", "9", *words)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith(f"dubito: {why}")

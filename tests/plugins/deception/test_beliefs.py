@@ -108,9 +108,9 @@ def test_a_model_whose_beliefs_cannot_be_used_has_counts_but_no_figures(
     """Its answers are played, and the sheet shows why there is no figure."""
     with Server(lambda heard: respond(heard.protocol, json.dumps({**beliefs, "answer": False}))) as server:
         run_games(small(player_at(server, prompt="beliefs"), games=2, turns=24), tmp_path / "r")
-    said = shell("deception", "r", "--json", "--quiet", "--output", "sheet")
-    assert said.code == 0, said.err
-    (player,) = [one for one in json.loads(said.out)["players"] if one["name"] == "asker"]
+    result = shell("deception", "r", "--json", "--quiet", "--output", "sheet")
+    assert result.code == 0, result.err
+    (player,) = [one for one in json.loads(result.out)["players"] if one["name"] == "asker"]
     asked = sum(player["parts"][0]["counts"][key] for key in ("met", "honest"))
     assert asked > 2
     for key, count in counts.items():

@@ -104,8 +104,8 @@ def test_means_have_intervals_by_deal_from_ten_cases_on() -> None:
 
 
 def test_the_sheet_has_reference_beliefs_for_all_players(run: Path, shell: Shell) -> None:
-    said = shell("deception", "r", "--json", "--quiet", "--output", "sheet")
-    document = json.loads(said.out)
+    result = shell("deception", "r", "--json", "--quiet", "--output", "sheet")
+    document = json.loads(result.out)
     assert document["reference"] == "Sherlock"
     gaps: dict[str, Any] = {one["name"]: one["gap"] for one in document["players"]}
     assert 0 < gaps["Sherlock"]["against_reference"]["value"] < gaps["StefaBot"]["against_reference"]["value"]
@@ -124,5 +124,5 @@ def test_no_bot_is_the_reference_of_rules_that_it_does_not_know(tmp_path: Path, 
     assert (
         shell("run", "--contenders", "StefaBot", "--bots", "UsualBot", *flags, "--output", "two", "--quiet").code == 0
     )
-    said = shell("deception", "two", "--quiet", "--json")
-    assert json.loads(said.out)["reference"] is None, said.err
+    result = shell("deception", "two", "--quiet", "--json")
+    assert json.loads(result.out)["reference"] is None, result.err

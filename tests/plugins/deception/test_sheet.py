@@ -71,8 +71,8 @@ def test_answers_against_the_own_belief_are_counted() -> None:
 
 
 def test_page_json_and_csv_have_the_same_figures(run: Path, tmp_path: Path, shell: Shell) -> None:
-    said = shell("deception", str(run), "--json", "--quiet", "--output", "sheet").out
-    document = json.loads(said)
+    output = shell("deception", str(run), "--json", "--quiet", "--output", "sheet").out
+    document = json.loads(output)
     players = {one["name"]: one for one in document["players"]}
     for folder in (run / "report", tmp_path / "sheet"):
         with (folder / "data" / "deception-calls.csv").open() as file:
@@ -87,8 +87,8 @@ def test_page_json_and_csv_have_the_same_figures(run: Path, tmp_path: Path, shel
 
 def test_costliest_decisions_are_moments_of_the_run(run: Path, shell: Shell) -> None:
     """Each is a caught voluntary bluff or a false doubt of a model, and no other decision cost more."""
-    said = shell("deception", str(run), "--quiet")
-    rows = said.out.partition("Costliest decisions")[2].splitlines()[2:12]
+    result = shell("deception", str(run), "--quiet")
+    rows = result.out.partition("Costliest decisions")[2].splitlines()[2:12]
     found = json.loads(shell("deception", str(run), "--json", "--quiet").out)["costliest"]
     assert [row.split()[0] for row in rows] == [f"{run}:{one['game']}:{one['turn']}" for one in found]
     assert {one["decision"] for one in found} == {"caught lie", "false call"}
@@ -124,9 +124,9 @@ def test_game_without_lies_has_no_sheet(game: str, tmp_path: Path, shell: Shell)
     if ":" in game:
         pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip install 'dubito[openspiel]'")
     assert shell("run", "--game", game, "--games", "3", "--output", "r", "--quiet", "--report").code == 0
-    said = shell("deception", "r", "--quiet")
-    assert said.code == 2
-    assert said.err == f"dubito: {game} has no lies that can be called, so there is nothing to show\n"
+    result = shell("deception", "r", "--quiet")
+    assert result.code == 2
+    assert result.err == f"dubito: {game} has no lies that can be called, so there is nothing to show\n"
     assert not (tmp_path / "r" / "report" / "deception.html").exists()
 
 

@@ -38,8 +38,8 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="programs need L
 
 
 def forge_with(shell: Shell, model: str, *more: str) -> tuple[int, str]:
-    said = shell("forge", f"house:{model}", *SMALL, *more)
-    return said.code, said.out + said.err
+    result = shell("forge", f"house:{model}", *SMALL, *more)
+    return result.code, result.out + result.err
 
 
 def test_a_rising_model_is_told_its_results_and_its_best_round_is_chosen(shell: Shell) -> None:
@@ -233,9 +233,9 @@ def test_a_budget_stops_the_forge_and_the_same_command_resumes(shell: Shell) -> 
     ],
 )
 def test_bad_input_is_refused_before_a_call(shell: Shell, words: tuple[str, ...], why: str) -> None:
-    said = shell(*words)
-    assert said.code == 2
-    assert why in said.err
+    result = shell(*words)
+    assert result.code == 2
+    assert why in result.err
     assert not (shell.folder / "runs").exists()
 
 

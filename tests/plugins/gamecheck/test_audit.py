@@ -56,13 +56,13 @@ def test_prompt_that_reveals_hidden_information_is_detected(kuhn: Shell, planted
     shutil.copytree(USER.parent, "prompts/kuhn/loud", dirs_exist_ok=True)
     exchange(Path("prompts/kuhn/loud/user.jinja"), ("What do you do?\n", f"What do you do?\n{planted}\n"))
     Path("prompts/kuhn/loud/more.jinja").write_text("Dealt:\n{{ deck | join }}\n")
-    said = kuhn("games", "audit", "kuhn")
-    assert said.code == 1
+    result = kuhn("games", "audit", "kuhn")
+    assert result.code == 1
     line = rf"prompts/kuhn/loud/{place}: byte \d+ of the user text \(line \d+\) "
     line += r"reveals information hidden from seat [01] at "
-    assert re.fullmatch(rf"{line}node act through the fact deck: .+ or .+\n", said.out)
+    assert re.fullmatch(rf"{line}node act through the fact deck: .+ or .+\n", result.out)
     if place == "user.jinja, line 6":
-        assert kuhn("prompts", "audit", "prompts/kuhn/loud").out.startswith(said.out[:40])
+        assert kuhn("prompts", "audit", "prompts/kuhn/loud").out.startswith(result.out[:40])
         assert kuhn("prompts", "audit", "--game", "kuhn", "plain").code == 0
 
 
@@ -78,20 +78,20 @@ def test_the_byte_is_the_first_that_differs(kuhn: Shell) -> None:
 def test_game_that_reveals_hidden_information_is_detected(kuhn: Shell) -> None:
     seen = "view = KuhnView(self.acts)\n        view.other = CARDS[self.dealt[1 - self.seat]]\n        return view"
     exchange(GAME, ("return KuhnView(self.acts)", seen))
-    said = kuhn("games", "audit", "games/kuhn")
-    assert said.code == 1
+    result = kuhn("games", "audit", "games/kuhn")
+    assert result.code == 1
     what = r"games/kuhn/game\.py: view\(\) shows hidden information: other: '\w+' or '\w+' \(differs at byte 2\) "
     (line,) = [place for place, text in enumerate(GAME.read_text().splitlines(), 1) if "view.other" in text]
     what += rf"differs for seat [01] between two deals that look the same to it \(line {line}\)\n"
-    assert re.fullmatch(what, said.out), said
+    assert re.fullmatch(what, result.out), result
 
 
 def test_clean_audit_reports_what_was_compared(kuhn: Shell) -> None:
     for words in (["kuhn"], [str(Path("games/kuhn").resolve())]):
-        said = kuhn("games", "audit", *words)
+        result = kuhn("games", "audit", *words)
         what = r"kuhn, prompt plain: no leaks in \d+ turns, each compared across two deals that look the same"
-        assert re.fullmatch(f"{what}\\.\n", said.out), said
-        assert said.code == 0
+        assert re.fullmatch(f"{what}\\.\n", result.out), result
+        assert result.code == 0
     shutil.rmtree("bots")
     assert "no bot plays kuhn, so there are no games to check" in kuhn("games", "audit", "kuhn").err
     assert kuhn("games", "audit", "kuhm").code == 2
@@ -100,6 +100,6 @@ def test_clean_audit_reports_what_was_compared(kuhn: Shell) -> None:
 @pytest.mark.at_length
 @pytest.mark.parametrize("name", sorted(GAMES))
 def test_a_game_of_the_house_and_its_prompts_are_clean(shell: Shell, name: str) -> None:
-    said = shell("games", "audit", name)
-    assert said.code == 0
-    assert ": no leaks in " in said.out, said
+    result = shell("games", "audit", name)
+    assert result.code == 0
+    assert ": no leaks in " in result.out, result

@@ -36,8 +36,8 @@ def test_fake_model_need_not_read_every_prompt(shell: Shell) -> None:
     other = shutil.copytree(Path("prompts/stacks/plain"), Path("prompts/stacks/in-other-words")) / "user.jinja"
     assert "You hold" in other.read_text()
     other.write_text(other.read_text().replace("You hold", "In hand"))
-    said = shell("games", "check", "stacks", "--quick")
-    assert said.code == 0, said
+    result = shell("games", "check", "stacks", "--quick")
+    assert result.code == 0, result
 
 
 LIVE_ACTS = """class Acts:
@@ -69,8 +69,8 @@ def test_hidden_move_before_another_own_move_is_tried(shell: Shell, seen: str, f
         ("class KuhnState:", LIVE_ACTS),
         ("tuple(self.acts) in ENDS", "len(self.acts) == 3"),
     )
-    said = shell("games", "check", "kuhn", "--quick")
-    assert ("look: games/kuhn/game.py: an event may reveal to seat 1 " in said.out) == found, said
+    result = shell("games", "check", "kuhn", "--quick")
+    assert ("look: games/kuhn/game.py: an event may reveal to seat 1 " in result.out) == found, result
 
 
 @pytest.mark.usefixtures("stacks")
@@ -129,10 +129,10 @@ def test_list_that_reveals_hidden_state_is_reported() -> None:
 
 
 def checked(shell: Shell, name: str, *flags: str) -> Result:
-    said = shell("games", "check", name, *flags)
-    assert said.code == 0, said
-    assert re.fullmatch(r".* passed all checks, in \d+ games\.\n", said.out)
-    return said
+    result = shell("games", "check", name, *flags)
+    assert result.code == 0, result
+    assert re.fullmatch(r".* passed all checks, in \d+ games\.\n", result.out)
+    return result
 
 
 LARGE = ("bs", "dubito")
@@ -202,10 +202,10 @@ def test_flaws_of_a_course_are_found(shell: Shell, old: str, new: str, sentence:
     )
     assert text.count(old) == 1
     file.write_text(text.replace(old, new))
-    said = shell("games", "check", "kuhn", "--quick")
-    assert (said.code, said.out.count("\n")) == (1, 1)
-    assert said.out.startswith("games/kuhn/training.py: ")
-    assert sentence in said.out
+    result = shell("games", "check", "kuhn", "--quick")
+    assert (result.code, result.out.count("\n")) == (1, 1)
+    assert result.out.startswith("games/kuhn/training.py: ")
+    assert sentence in result.out
 
 
 FOR_EVER = "while True:\n            pass"
@@ -236,9 +236,9 @@ def test_endless_call_is_reported_with_its_line(
     assert text.count(before) == 1
     first = text.partition(before)[0].count("\n") + 1
     Path(file).write_text(text.replace(before, f"        {loop}\n{before}"))
-    said = shell("games", "check", "stacks", "--quick")
-    told = re.fullmatch(rf"{file}: {call} has not returned after 0.2 s \(line (\d+), in {within}\)\n", said.out)
-    assert told, said
+    result = shell("games", "check", "stacks", "--quick")
+    told = re.fullmatch(rf"{file}: {call} has not returned after 0.2 s \(line (\d+), in {within}\)\n", result.out)
+    assert told, result
     assert first <= int(told[1]) <= first + loop.count("\n")
 
 
@@ -247,8 +247,8 @@ def test_endless_call_is_reported_with_its_line(
 def test_differences_between_processes_are_found(shell: Shell) -> None:
     game = Path(GAME)
     game.write_text(game.read_text().replace("chance.shuffle(deck)", "deck.sort(key=lambda card: hash(str(card)))"))
-    said = shell("games", "check", "stacks")
-    assert (said.code, "two processes play the same deals differently" in said.out) == (1, True)
+    result = shell("games", "check", "stacks")
+    assert (result.code, "two processes play the same deals differently" in result.out) == (1, True)
 
 
 @pytest.mark.usefixtures("stacks")
@@ -260,8 +260,8 @@ def test_replay_with_other_prompts_is_described(shell: Shell) -> None:
         GAME, ("        self.turns_played = 0\n", "        self.turns_played = 0\n        LAST[:] = self.dealt[:1]\n")
     )
     exchange(FACTS, ("LaidEvent, ", "LAST, LaidEvent, "), ('"drawn": drawn', '"drawn": [*LAST, *drawn]'))
-    said = shell("games", "check", "stacks")
-    assert "`dubito replay` with house:house-random@plain fails: differs: house:house-random@plain, game" in said.out
+    result = shell("games", "check", "stacks")
+    assert "`dubito replay` with house:house-random@plain fails: differs: house:house-random@plain, game" in result.out
 
 
 @pytest.mark.usefixtures("stacks")
@@ -279,5 +279,5 @@ def test_flaws_in_python_are_those_of_the_command(shell: Shell) -> None:
 
 
 def test_unknown_game_is_reported_in_one_sentence(shell: Shell) -> None:
-    said = shell("games", "check", "stack")
-    assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
+    result = shell("games", "check", "stack")
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)

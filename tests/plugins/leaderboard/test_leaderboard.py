@@ -384,8 +384,8 @@ def test_data_that_no_game_needs_is_verified(
 def test_folder_without_submissions_is_an_error(shell: Shell) -> None:
     Path("empty").mkdir()
     assert shell("leaderboard", "none").code == 2
-    said = shell("leaderboard", "empty")
-    assert (said.code, "empty has no submissions" in said.err) == (2, True)
+    result = shell("leaderboard", "empty")
+    assert (result.code, "empty has no submissions" in result.err) == (2, True)
 
 
 def test_documented_review_and_workflow_are_valid() -> None:
@@ -436,8 +436,10 @@ def submission(folder: Path, shell: Shell) -> Path:
 
 
 def test_review_attests_the_row(submission: Path, shell: Shell) -> None:
-    said = shell("leaderboard", "review", str(submission), "--by", "Ada", "--sample", "50", "--cache", "own", "--quiet")
-    assert said.out.splitlines() == [
+    result = shell(
+        "leaderboard", "review", str(submission), "--by", "Ada", "--sample", "50", "--cache", "own", "--quiet"
+    )
+    assert result.out.splitlines() == [
         "50 of 50 requests got two answers: the first equals the submission's in 50, and both are equal in 50; "
         "calls: 101",  # including the preflight's
         "review: alone/m.review.yaml",
@@ -460,7 +462,7 @@ def test_review_attests_the_row(submission: Path, shell: Shell) -> None:
     ],
 )
 def test_impossible_review_is_an_error(submission: Path, shell: Shell, words: tuple[str, ...], sentence: str) -> None:
-    said = shell("leaderboard", "review", *words, "--by", "Ada", "--quiet", "--cache", "own")
-    assert said.code in (2, 3)
-    assert sentence in said.err
+    result = shell("leaderboard", "review", *words, "--by", "Ada", "--quiet", "--cache", "own")
+    assert result.code in (2, 3)
+    assert sentence in result.err
     assert not Path("alone/m.review.yaml").exists()

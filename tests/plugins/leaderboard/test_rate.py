@@ -46,9 +46,9 @@ def cut(name: str, folder: Path, **other: Any) -> str:
 @pytest.fixture
 def rated(shell: Shell) -> Callable[..., RatingObject]:
     def rated(*words: str) -> RatingObject:
-        said = shell("rate", *words, "--quiet", "--json")
-        assert said.code == 0, said.err
-        return RatingObject.model_validate_json(said.out, strict=True)
+        result = shell("rate", *words, "--quiet", "--json")
+        assert result.code == 0, result.err
+        return RatingObject.model_validate_json(result.out, strict=True)
 
     return rated
 
@@ -128,9 +128,9 @@ def test_changed_bot_or_rule_is_an_error(shell: Shell) -> None:
         ({"game_source": "0" * 64}, "the game dubito has changed since the book was written"),
         ({"rules": {"wilds": 2}}, "dubito no longer has a rule wilds"),
     ):
-        said = shell("rate", "SusBoi", "--book", cut("dubito-1", shell.folder, **other))
-        assert (said.code, said.out) == (2, "")
-        assert said.err == f"dubito: small cannot be played: {why}; that is a new book\n"
+        result = shell("rate", "SusBoi", "--book", cut("dubito-1", shell.folder, **other))
+        assert (result.code, result.out) == (2, "")
+        assert result.err == f"dubito: small cannot be played: {why}; that is a new book\n"
     assert not (shell.folder / "runs").exists()
 
 
@@ -143,8 +143,8 @@ def test_changed_bot_or_rule_is_an_error(shell: Shell) -> None:
     ],
 )
 def test_invalid_argument_is_reported_in_one_sentence(shell: Shell, words: tuple[str, ...], why: str) -> None:
-    said = shell("rate", *words)
-    assert (said.code, said.out, said.err) == (2, "", f"dubito: {why}\n")
+    result = shell("rate", *words)
+    assert (result.code, result.out, result.err) == (2, "", f"dubito: {why}\n")
 
 
 def test_each_half_of_the_deals_chooses_neighbours_for_the_other() -> None:
@@ -197,9 +197,9 @@ def test_identical_bots_have_equal_ratings(
 
 
 def climbed(shell: Shell, *words: str) -> str:
-    said = shell("rate", *words, "--ladder", "--quiet", "--workers", "1")
-    assert said.code == 0, said.err
-    return said.out
+    result = shell("rate", *words, "--ladder", "--quiet", "--workers", "1")
+    assert result.code == 0, result.err
+    return result.out
 
 
 def test_a_ladder_ends_with_the_first_bot_that_wins(shell: Shell) -> None:
@@ -217,6 +217,6 @@ def test_a_ladder_ends_with_the_first_bot_that_wins(shell: Shell) -> None:
 
 
 def test_a_ladder_has_no_json(shell: Shell) -> None:
-    said = shell("rate", "RandomBoi", "--ladder", "--json")
-    assert said.code == 2
-    assert "--ladder and --json cannot be combined" in said.err
+    result = shell("rate", "RandomBoi", "--ladder", "--json")
+    assert result.code == 2
+    assert "--ladder and --json cannot be combined" in result.err

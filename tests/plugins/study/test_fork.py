@@ -34,9 +34,9 @@ games: 2
 
 
 def forked(shell: Shell, *words: str) -> dict[str, Any]:
-    said = shell("fork", *words, "--json", "--quiet")
-    assert said.code == 0, said.err
-    found: dict[str, Any] = json.loads(said.out)
+    result = shell("fork", *words, "--json", "--quiet")
+    assert result.code == 0, result.err
+    found: dict[str, Any] = json.loads(result.out)
     return found
 
 
@@ -87,18 +87,18 @@ def test_the_moves_of_a_forked_turn_are_those_of_its_player(bots: Shell) -> None
     ],
 )
 def test_impossible_fork_is_reported_in_one_sentence(bots: Shell, words: list[str], sentence: str) -> None:
-    said = bots("fork", *words, "--quiet")
-    assert said.code == 2
-    assert said.err.startswith(f"dubito: {sentence}"), said.err
-    assert len(said.err.splitlines()) == 1
+    result = bots("fork", *words, "--quiet")
+    assert result.code == 2
+    assert result.err.startswith(f"dubito: {sentence}"), result.err
+    assert len(result.err.splitlines()) == 1
 
 
 def test_only_games_that_can_sample_do(shell: Shell) -> None:
     assert shell("run", "--game", "bs", "--games", "2", "--output", "bs", "--quiet").code == 0
-    said = shell("fork", "bs:1:2", "--worlds", "sampled", "--quiet")
-    assert (said.code, said.err) == (2, "dubito: the hidden cards of bs cannot be sampled; use --worlds same\n")
-    said = shell("fork", "bs:1:2", "--set", "hand=1", "--quiet")
-    assert (said.code, said.err) == (2, "dubito: --set hand=1: unknown; bs has nothing to set\n")
+    result = shell("fork", "bs:1:2", "--worlds", "sampled", "--quiet")
+    assert (result.code, result.err) == (2, "dubito: the hidden cards of bs cannot be sampled; use --worlds same\n")
+    result = shell("fork", "bs:1:2", "--set", "hand=1", "--quiet")
+    assert (result.code, result.err) == (2, "dubito: --set hand=1: unknown; bs has nothing to set\n")
     assert forked(shell, "bs:1:2", "--count", "3")["players"][0]["results"]
 
 
@@ -146,9 +146,9 @@ def test_a_model_is_asked_what_it_was_asked_in_the_run(shell: Shell) -> None:
         recorded = log.attempts(1)[seat, number][0].request
         session, *_ = ReplayedGames(run).replay(1)
         turn = [move.turn for move in session if move.seat == seat][decisions[seat, number].turn - 1]
-    said = shell("fork", f"m:1:{turn}", "--count", "3", "--quiet", "--player", "UsualBot")
-    assert said.code == 0, said.err
-    assert "These are fake models" in said.err
+    result = shell("fork", f"m:1:{turn}", "--count", "3", "--quiet", "--player", "UsualBot")
+    assert result.code == 0, result.err
+    assert "These are fake models" in result.err
     with RunDb.open(Path("games") / "run.db") as db:
         asked = ModelLog(db)
         games = [game for (game,) in db.read("SELECT DISTINCT game FROM attempts WHERE decision = 0")]
@@ -186,8 +186,8 @@ def test_forks_of_a_solved_position_agree_with_its_exact_value(shell: Shell, tur
 
     players = "bots: [RandomBoi]\ncontenders: [{bot: Solved, iterations: 50}]"
     Path("duel.yaml").write_text(f"{players}\ntable_sizes: [2]\ngames: 8\nrules: {json.dumps(DUEL)}\n")
-    said = shell("run", "duel.yaml", "--output", "duel", "--quiet")
-    assert said.code == 0, said.err
+    result = shell("run", "duel.yaml", "--output", "duel", "--quiet")
+    assert result.code == 0, result.err
     rules = GAME.rules(**DUEL).engine_rules
     course = CardsCourse(2, rules)
     with open_recorded_run(Path("duel")) as run:

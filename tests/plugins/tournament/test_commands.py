@@ -90,11 +90,11 @@ def test_ctrl_c_saves_finished_matches(tmp_path: Path, number: signal.Signals) -
         assert process.stderr is not None
         assert next(line for line in process.stderr if " of 200 matches" in line)
         os.killpg(process.pid, number)
-        said = process.stderr.read()
+        output = process.stderr.read()
         assert process.wait() == 128 + number
-    assert said.splitlines()[-1] == f"dubito: stopped by {describe_signal(number)}"
+    assert output.splitlines()[-1] == f"dubito: stopped by {describe_signal(number)}"
     # Or no match was in progress.
-    assert "finishing 1 match; press Ctrl-C again to stop now" in said or said.count("\n") == 2
+    assert "finishing 1 match; press Ctrl-C again to stop now" in output or output.count("\n") == 2
     (path,) = (tmp_path / "tournaments" / "t" / "matches").glob("*/*")
     assert 1 <= path.read_bytes().count(b"\n") < 200
     assert path.read_bytes().endswith(b"\n")
@@ -127,12 +127,12 @@ def test_second_ctrl_c_stops_immediately(tmp_path: Path, number: signal.Signals)
 
 def test_check_passes_a_good_bot(shell: Shell, tmp_path: Path) -> None:
     kit.write(tmp_path, "good.sh", GOOD)
-    said = shell("tournament", "check", "./good.sh", *CHECKS["check"])
-    assert said.code == 0, said.out
-    assert said.out.splitlines()[0].startswith(
+    result = shell("tournament", "check", "./good.sh", *CHECKS["check"])
+    assert result.code == 0, result.out
+    assert result.out.splitlines()[0].startswith(
         "12 matches against 6 opponents: one that answers at random, one that takes 0.5 s"
     )
-    assert [line[:2] for line in said.out.splitlines()[1:6]] == ["ok"] * 5
+    assert [line[:2] for line in result.out.splitlines()[1:6]] == ["ok"] * 5
 
 
 @pytest.fixture
@@ -143,12 +143,12 @@ def fewer_partners(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("fewer_partners")
 def test_check_lists_violations_with_places(shell: Shell, tmp_path: Path) -> None:
     kit.write(tmp_path, "bad.sh", acting("echo +1; echo too much", last="exit 3"))
-    said = shell("tournament", "check", "./bad.sh", *CHECKS["check"])
-    assert said.code == 1
-    assert "FAILED    answers with listed actions" in said.out
-    assert re.search(r"kuhn_poker, seat [01], against \w+: illegal '\+1'", said.out)
-    assert "FAILED    prints nothing when it is not its turn" in said.out
-    assert "exited with 3" in said.out
+    result = shell("tournament", "check", "./bad.sh", *CHECKS["check"])
+    assert result.code == 1
+    assert "FAILED    answers with listed actions" in result.out
+    assert re.search(r"kuhn_poker, seat [01], against \w+: illegal '\+1'", result.out)
+    assert "FAILED    prints nothing when it is not its turn" in result.out
+    assert "exited with 3" in result.out
 
 
 @pytest.mark.usefixtures("fewer_partners")
@@ -163,14 +163,14 @@ def test_check_shows_the_error_output_of_a_failing_bot(shell: Shell, tmp_path: P
 def test_qualify_accepts_spaces_and_needs_two_matches_for_an_interval(shell: Shell, tmp_path: Path) -> None:
     kit.write(tmp_path, "good.sh", GOOD)
     few = ("--matches", "1", "--chance-seconds", "0", "--quiet")
-    said = shell("tournament", "qualify", "./good.sh", "--games", "kuhn_poker, leduc_poker", *few)
-    assert re.search(r"leduc_poker +2 +[+-]\d\.\d{3}, too few for an interval +", said.out), said.err
+    result = shell("tournament", "qualify", "./good.sh", "--games", "kuhn_poker, leduc_poker", *few)
+    assert re.search(r"leduc_poker +2 +[+-]\d\.\d{3}, too few for an interval +", result.out), result.err
 
 
 def test_qualify_prints_the_interval(shell: Shell, tmp_path: Path) -> None:
     # With few matches, all pairs can end with the same score by chance, which has no interval.
     kit.write(tmp_path, "bad.sh", acting("exit 1"))
-    said = shell(
+    result = shell(
         "tournament",
         "qualify",
         "./bad.sh",
@@ -182,10 +182,10 @@ def test_qualify_prints_the_interval(shell: Shell, tmp_path: Path) -> None:
         "--chance-seconds",
         "0",
     )
-    assert said.code == 1
-    assert said.out.splitlines()[-1] == "not qualified"
-    assert re.search(r"kuhn_poker +24 +[+-]\d\.\d{3} \[[+-]\d\.\d{3}, [+-]\d\.\d{3}\] +no", said.out)
-    assert "kuhn_poker: more than 1 % of the matches were overrun or crashed" in said.err
+    assert result.code == 1
+    assert result.out.splitlines()[-1] == "not qualified"
+    assert re.search(r"kuhn_poker +24 +[+-]\d\.\d{3} \[[+-]\d\.\d{3}, [+-]\d\.\d{3}\] +no", result.out)
+    assert "kuhn_poker: more than 1 % of the matches were overrun or crashed" in result.err
 
 
 def config(folder: Path, text: str) -> str:
@@ -242,11 +242,11 @@ BAD = {
 def test_bad_input_gets_one_sentence(shell: Shell, tmp_path: Path, subtests: pytest.Subtests) -> None:
     for text in BAD:
         with subtests.test(text=text):
-            said = shell("tournament", "play", config(tmp_path, text))
-            assert said.code == 2
-            assert said.err.startswith("dubito: ")
-            assert BAD[text] in said.err
-            assert said.err.count("\n") == 1
+            result = shell("tournament", "play", config(tmp_path, text))
+            assert result.code == 2
+            assert result.err.startswith("dubito: ")
+            assert BAD[text] in result.err
+            assert result.err.count("\n") == 1
             assert not (tmp_path / "tournaments").exists()
 
 
@@ -268,9 +268,9 @@ TABLES = {
 def test_rank_accepts_a_table_of_scores(shell: Shell, tmp_path: Path, name: str) -> None:
     """In the announcement's example of two games, A and B share first place."""
     (tmp_path / name).write_text(TABLES[name])
-    said = shell("tournament", "rank", name)
-    assert (said.code, said.err) == (0, "")
-    final = said.out.split("Final order\n")[1].splitlines()[1:4]
+    result = shell("tournament", "rank", name)
+    assert (result.code, result.err) == (0, "")
+    final = result.out.split("Final order\n")[1].splitlines()[1:4]
     assert [line.split()[:6] for line in final] == [
         ["1", "A", "2", "1", "1", "2"],
         ["1", "B", "2", "1", "2", "1"],
@@ -280,9 +280,9 @@ def test_rank_accepts_a_table_of_scores(shell: Shell, tmp_path: Path, name: str)
 
 def test_rank_accepts_a_cross_table(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "G1.csv").write_text(",A,B,C\nA,,0.1,3\nB,-0.1,,-1\nC,-3,1,-\n")
-    said = shell("tournament", "rank", "G1.csv").out
-    assert "G1: mean score per match of row against column" in said
-    assert [line.split()[:2] for line in said.split("Final order\n")[1].splitlines()[1:4]] == [
+    output = shell("tournament", "rank", "G1.csv").out
+    assert "G1: mean score per match of row against column" in output
+    assert [line.split()[:2] for line in output.split("Final order\n")[1].splitlines()[1:4]] == [
         ["1", "A"],
         ["2", "B"],
         ["3", "C"],
@@ -302,9 +302,9 @@ BAD_TABLES = {
 @pytest.mark.parametrize("text", BAD_TABLES)
 def test_invalid_table_is_reported_in_one_sentence(shell: Shell, tmp_path: Path, text: str) -> None:
     (tmp_path / "s.csv").write_text(text)
-    said = shell("tournament", "rank", "s.csv")
-    assert (said.code, said.err.count("\n")) == (2, 1)
-    assert said.err.startswith(f"dubito: {BAD_TABLES[text]}")
+    result = shell("tournament", "rank", "s.csv")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert result.err.startswith(f"dubito: {BAD_TABLES[text]}")
 
 
 @pytest.mark.at_length

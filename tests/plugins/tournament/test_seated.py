@@ -74,8 +74,8 @@ def test_invalid_opening_is_reported_in_one_sentence(
 ) -> None:
     shell = Shell(tmp_path, capsys, monkeypatch)
     monkeypatch.setattr("sys.stdin", io.StringIO(lines))
-    said = shell("tournament", "bot", "FirstLegal")
-    assert (said.code, said.err[:47]) == (2, "dubito: standard input must come from a referee")
+    result = shell("tournament", "bot", "FirstLegal")
+    assert (result.code, result.err[:47]) == (2, "dubito: standard input must come from a referee")
 
 
 def test_model_plays_a_match(
@@ -84,8 +84,8 @@ def test_model_plays_a_match(
     shell = Shell(tmp_path, capsys, monkeypatch)
     monkeypatch.setattr("sys.stdin", io.StringIO("kuhn_poker\n0\n" + lines_of_a_match(1)))
     monkeypatch.setenv("DUBITO_DATA", str(tmp_path / "data"))
-    said = shell("tournament", "bot", "house:house-random")
-    assert said.code == 0, said.err
-    assert said.out in ("0\n", "1\n")
+    result = shell("tournament", "bot", "house:house-random")
+    assert result.code == 0, result.err
+    assert result.out in ("0\n", "1\n")
     assert (tmp_path / "data" / "games" / "run.db").exists()
     assert (tmp_path / "data" / "cache").exists()

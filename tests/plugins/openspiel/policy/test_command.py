@@ -63,13 +63,13 @@ def ask_policy(shell: Shell, of: Server, *flags: str, player: str = "openai:m") 
 
 def test_stated_policy_is_measured_like_openspiel(shell: Shell) -> None:
     with server(bold) as of:
-        said = ask_policy(shell, of, "--output", "p")
-        assert said.code == 0, said.err
+        result = ask_policy(shell, of, "--output", "p")
+        assert result.code == 0, result.err
         assert len(of.heard) == 12
         again = ask_policy(shell, of, "--output", "p")
         assert len(of.heard) == 12
-    assert nash_conv_of(said.out, "openai:m") == pytest.approx(of_openspiel(bold_row), abs=1e-9)
-    assert nash_conv_of(again.out, "openai:m") == nash_conv_of(said.out, "openai:m")
+    assert nash_conv_of(result.out, "openai:m") == pytest.approx(of_openspiel(bold_row), abs=1e-9)
+    assert nash_conv_of(again.out, "openai:m") == nash_conv_of(result.out, "openai:m")
     assert again.out.splitlines()[-2] == "calls: 0"
     worth = json.loads((shell.folder / "p" / "report" / "data" / "worth.json").read_text())["rows"]
     assert worth[0]["nash_conv"] == pytest.approx(of_openspiel(bold_row), abs=1e-9)
@@ -79,10 +79,10 @@ def test_stated_policy_is_measured_like_openspiel(shell: Shell) -> None:
 
 def test_policies_distinguish_players(shell: Shell) -> None:
     """A fake model and a bot, compared in the terminal, the files and the pages, as in a run's tables."""
-    said = shell("policy", "Solved", "house:house-random", *KUHN, "--output", "p")
-    assert said.code == 0, said.err
+    result = shell("policy", "Solved", "house:house-random", *KUHN, "--output", "p")
+    assert result.code == 0, result.err
     house = "These are fake models: a built-in server on this machine answers for house:house-random."
-    assert said.out.splitlines()[0] == house
+    assert result.out.splitlines()[0] == house
     kinds = {"Solved": "hand-written", "house:house-random": "fake model"}
     for table, key in (("worth", "player"), ("against", "first")):
         rows = json.loads((shell.folder / "p/report/data" / f"{table}.json").read_text())["rows"]
@@ -90,12 +90,12 @@ def test_policies_distinguish_players(shell: Shell) -> None:
         head, *lines = (shell.folder / "p/report/data" / f"{table}.csv").read_text().splitlines()
         assert head.split(",")[:2] == [key, "kind"]
         assert all(f"{name},{kind}" in "\n".join(lines) for name, kind in kinds.items())
-    assert all(re.search(rf"^{name} +{kind} ", said.out, re.MULTILINE) for name, kind in kinds.items())
+    assert all(re.search(rf"^{name} +{kind} ", result.out, re.MULTILINE) for name, kind in kinds.items())
     first = (shell.folder / "p/report/index.html").read_text()
     assert house in first
     assert '<span class="kind fake model">fake model</span>' in first
     for name, kind in kinds.items():
-        assert f"Where {name} ({kind}) loses the most" in said.out
+        assert f"Where {name} ({kind}) loses the most" in result.out
         assert f"{name} ({kind})" in first
 
 
@@ -131,12 +131,12 @@ def test_unusable_answer_is_listed_with_its_cause(shell: Shell, fault: str) -> N
         return wrong if "the king" in str(heard.conversation) else bold(heard)
 
     with server(answer) as of:
-        said = ask_policy(shell, of, "--reasks", "0", "--output", "p")
-    assert said.code == 0, said.err
+        result = ask_policy(shell, of, "--reasks", "0", "--output", "p")
+    assert result.code == 0, result.err
     rows = json.loads((shell.folder / "p" / "report" / "data" / "fallbacks.json").read_text())["rows"]
     assert (rows[0]["states"], rows[0][cause]) == (4, 4)
     level = {"pass": 0.5, "bet": 0.5}
-    found = nash_conv_of(said.out, "openai:m")
+    found = nash_conv_of(result.out, "openai:m")
     assert found == pytest.approx(of_openspiel(lambda s: level if s[0] == "2" else bold_row(s)), abs=1e-9)
     for best in (0.0, 0.3, 1.0):  # any values of these four rows are within the bounds
         other = {"pass": 1 - best, "bet": best}
@@ -146,12 +146,12 @@ def test_unusable_answer_is_listed_with_its_cause(shell: Shell, fault: str) -> N
 
 def test_sum_within_one_percent_is_accepted(shell: Shell) -> None:
     with server(lambda heard: {"pass": 0.335, "bet": 0.67}) as of:
-        said = ask_policy(shell, of)
+        result = ask_policy(shell, of)
     share = 0.335 / 1.005
-    assert nash_conv_of(said.out, "openai:m") == pytest.approx(
+    assert nash_conv_of(result.out, "openai:m") == pytest.approx(
         of_openspiel(lambda _: {"pass": share, "bet": 1 - share}), abs=1e-9
     )
-    assert "states by the fallback" not in said.out
+    assert "states by the fallback" not in result.out
 
 
 def test_an_illegal_share_is_asked_again_with_the_engines_words(shell: Shell) -> None:
@@ -159,11 +159,11 @@ def test_an_illegal_share_is_asked_again_with_the_engines_words(shell: Shell) ->
         return bold(heard) if heard.re_asked else {"pass": 0.2, "bet": 0.3, "fold": 0.5}
 
     with server(answer) as of:
-        said = ask_policy(shell, of)
+        result = ask_policy(shell, of)
         again = [heard.last for heard in of.heard if heard.re_asked]
     assert len(again) == 12
     assert "an action here is one of pass, bet, not fold" in again[0]
-    assert "states by the fallback" not in said.out
+    assert "states by the fallback" not in result.out
 
 
 def test_draws_are_counted(shell: Shell) -> None:
@@ -176,28 +176,28 @@ def test_draws_are_counted(shell: Shell) -> None:
         return "bet" if times[key] == 4 else "pass"
 
     with server(answer) as of:
-        said = ask_policy(shell, of, "--draws", "4", "--in-flight", "1")
-    assert said.code == 0, said.err
+        result = ask_policy(shell, of, "--draws", "4", "--in-flight", "1")
+    assert result.code == 0, result.err
     assert len(of.heard) == 48
-    assert "4 times to act" in said.out
-    assert nash_conv_of(said.out, "openai:m") == pytest.approx(
+    assert "4 times to act" in result.out
+    assert nash_conv_of(result.out, "openai:m") == pytest.approx(
         of_openspiel(lambda _: {"pass": 0.75, "bet": 0.25}), abs=1e-9
     )
 
 
 def test_bots_report_their_own_probabilities(shell: Shell) -> None:
-    said = shell("policy", "Solved", "UniformRandom", "FirstLegal", *KUHN)
-    assert said.code == 0, said.err
-    assert nash_conv_of(said.out, "Solved") < 0.001
-    assert nash_conv_of(said.out, "UniformRandom") == pytest.approx(11 / 12, abs=1e-9)
-    assert "The first player's exact mean return" in said.out
+    result = shell("policy", "Solved", "UniformRandom", "FirstLegal", *KUHN)
+    assert result.code == 0, result.err
+    assert nash_conv_of(result.out, "Solved") < 0.001
+    assert nash_conv_of(result.out, "UniformRandom") == pytest.approx(11 / 12, abs=1e-9)
+    assert "The first player's exact mean return" in result.out
     pages = sorted(path.name for path in (shell.folder / "runs").glob("policy-*/report/*.html"))
     assert pages == ["index.html", "player-0.html", "player-1.html", "player-2.html"]
 
 
 def test_solved_games_and_replies_share_a_folder(shell: Shell) -> None:
-    said = shell("policy", "Solved", "house:house-random", *KUHN)
-    assert said.code == 0, said.err
+    result = shell("policy", "Solved", "house:house-random", *KUHN)
+    assert result.code == 0, result.err
     assert sorted(path.name for path in (shell.folder / "cache").iterdir() if path.is_dir())[-1] == "solved"
     game = ("--game", "openspiel:kuhn_poker", "--games", "4", "--bots", "Solved", "--contenders", "house:house-random")
     assert shell("run", *game, "--quiet").code == 0
@@ -222,12 +222,12 @@ def own_bot(shell: Shell, act: str) -> None:
 @pytest.mark.at_length
 def test_a_bot_that_only_acts_is_counted(shell: Shell) -> None:
     own_bot(shell, "'bet' if self.rng.random() < 0.25 else 'pass'")
-    said = shell("policy", "Mixed", *KUHN, "--draws", "500")
-    assert said.code == 0, said.err
-    assert "500 times to act" in said.out
+    result = shell("policy", "Mixed", *KUHN, "--draws", "500")
+    assert result.code == 0, result.err
+    assert "500 times to act" in result.out
     exact = of_openspiel(lambda _: {"pass": 0.75, "bet": 0.25})
-    assert nash_conv_of(said.out, "Mixed") == pytest.approx(exact, abs=0.1)
-    assert said.out == shell("policy", "Mixed", *KUHN, "--draws", "500").out
+    assert nash_conv_of(result.out, "Mixed") == pytest.approx(exact, abs=0.1)
+    assert result.out == shell("policy", "Mixed", *KUHN, "--draws", "500").out
 
 
 @pytest.mark.parametrize(
@@ -267,9 +267,9 @@ def test_probabilities_may_be_by_name(shell: Shell) -> None:
     folder: Path = shell.folder / "bots" / "manual" / "openspiel"
     folder.mkdir(parents=True)
     (folder / "mixed.py").write_text(STATES.replace("{act}", "{'pass': 0.75, 'bet': 0.25}"))
-    said = shell("policy", "Mixed", *KUHN)
+    result = shell("policy", "Mixed", *KUHN)
     exact = of_openspiel(lambda _: {"pass": 0.75, "bet": 0.25})
-    assert nash_conv_of(said.out, "Mixed") == pytest.approx(exact, abs=1e-9)
+    assert nash_conv_of(result.out, "Mixed") == pytest.approx(exact, abs=1e-9)
 
 
 def test_observing_bot_gets_its_seats_events(shell: Shell) -> None:
@@ -279,16 +279,16 @@ def test_observing_bot_gets_its_seats_events(shell: Shell) -> None:
         file.read_text() + "    seen = ''\n    def observe(self, event):\n"
         "        self.seen += ''.join(entry.text for entry in getattr(event, 'entries', ()) if entry.by is not None)\n"
     )
-    said = shell("policy", "Mixed", *KUHN)
+    result = shell("policy", "Mixed", *KUHN)
     # Passes after the first move, and bets otherwise.
     exact = of_openspiel(lambda s: {"pass": float(len(s) == 1), "bet": float(len(s) > 1)})
-    assert nash_conv_of(said.out, "Mixed") == pytest.approx(exact, abs=1e-9)
+    assert nash_conv_of(result.out, "Mixed") == pytest.approx(exact, abs=1e-9)
 
 
 def test_a_game_without_a_list_of_names_is_asked_of(shell: Shell) -> None:
-    said = shell("policy", "house:house-random", "--game", "openspiel:tiny_hanabi", "--quiet")
-    assert said.code == 0, said.err
-    assert "states by the fallback" not in said.out
+    result = shell("policy", "house:house-random", "--game", "openspiel:tiny_hanabi", "--quiet")
+    assert result.code == 0, result.err
+    assert "states by the fallback" not in result.out
 
 
 def test_policies_are_listed_as_policies(shell: Shell) -> None:

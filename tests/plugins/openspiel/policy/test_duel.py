@@ -52,10 +52,10 @@ def test_best_response_of_a_worked_example(shell: Shell) -> None:
     `house-honest` doubts last plays, so it loses nothing.
     """
     flags = ("--game", "dubito", *FLAGS, "--iterations", "50")
-    said = shell("policy", "house:house-honest", "MrNoDoubt", *flags, "--quiet")
-    assert said.code == 0, said.err
-    assert nash_conv_of(said.out, "MrNoDoubt") == 1
-    assert nash_conv_of(said.out, "house:house-honest") == 0
+    result = shell("policy", "house:house-honest", "MrNoDoubt", *flags, "--quiet")
+    assert result.code == 0, result.err
+    assert nash_conv_of(result.out, "MrNoDoubt") == 1
+    assert nash_conv_of(result.out, "house:house-honest") == 0
 
 
 @pytest.mark.at_length
@@ -77,9 +77,9 @@ def test_a_duel_that_is_far_too_large_is_refused_before_it_is_written_out(monkey
 def test_impossible_question_is_reported_in_one_sentence(
     shell: Shell, player: str, more: tuple[str, ...], sentence: str
 ) -> None:
-    said = shell("policy", player, "--game", "dubito", *more, "--quiet")
-    assert said.code == 2
-    assert said.err.startswith(f"dubito: {sentence}")
+    result = shell("policy", player, "--game", "dubito", *more, "--quiet")
+    assert result.code == 2
+    assert result.err.startswith(f"dubito: {sentence}")
 
 
 def test_all_kinds_of_players_are_in_one_table(shell: Shell) -> None:
@@ -89,11 +89,11 @@ def test_all_kinds_of_players_are_in_one_table(shell: Shell) -> None:
     """
     players = ("Sherlock", "MrNoDoubt", "house:house-honest", "Solved")
     flags = ("--game", "dubito", *FLAGS, "--iterations", "50", "--draws", "20", "--json")
-    said = shell("policy", *players, *flags)
-    assert said.code == 0, said.err
+    result = shell("policy", *players, *flags)
+    assert result.code == 0, result.err
     asked = "Sherlock: 180 questions\nMrNoDoubt: 180 questions\nhouse:house-honest: 620 questions\nSolved: 61 questions"
-    assert f"with cards as actions: 61 information states\n{asked}" in said.err
-    found = {one["name"]: one for one in json.loads(said.out)["players"]}
+    assert f"with cards as actions: 61 information states\n{asked}" in result.err
+    found = {one["name"]: one for one in json.loads(result.out)["players"]}
     losses = {name: round(one["nash_conv"], 3) for name, one in found.items()}
     assert losses == {"Sherlock": 0, "MrNoDoubt": 1, "house:house-honest": 0, "Solved": 0}
     assert found["Sherlock"] == {

@@ -95,9 +95,9 @@ def test_table_is_fitted_to_other_deals() -> None:
 def test_compare_shows_raw_and_corrected_scores(shell: Shell) -> None:
     words = ("--game", "openspiel:kuhn_poker", "--bots", "UniformRandom", "--games", "240", "--seed", "1", "--quiet")
     assert shell("run", *words, "--contenders", "Solved,FirstLegal", "--output", "r").code == 0
-    said = shell("compare", "r")
-    assert said.code == 0, said
-    title, _, *rows = said.out.partition("Less luck: ")[2].splitlines()
+    result = shell("compare", "r")
+    assert result.code == 0, result
+    title, _, *rows = result.out.partition("Less luck: ")[2].splitlines()
     assert title.startswith("Return per game, raw and corrected for chance")
     assert [re.split("  +", row)[0] for row in rows] == ["Solved", "FirstLegal", "Solved"]
     one, other, both = json.loads(shell("compare", "r", "--json").out)["less_luck"]
@@ -146,8 +146,8 @@ def test_an_opponent_that_misstates_its_play_is_named(shell: Shell, act: str, ga
     found = json.loads(shell("compare", f"r{games}", "--json").out)["less_luck"]
     assert [one["misstated"] for one in found] == [["Liar"]] * 3
     assert [(one["raw"]["value"] is None, one["corrected"]["value"]) for one in found] == [(False, None)] * 3
-    said = shell("compare", f"r{games}").out
-    assert "Liar does not play as it states, so its results are not corrected." in said
+    output = shell("compare", f"r{games}").out
+    assert "Liar does not play as it states, so its results are not corrected." in output
 
 
 def test_a_truthful_opponent_is_accused_once_in_a_thousand_at_most() -> None:
@@ -191,6 +191,6 @@ def test_correction_needs_opponents_that_state_their_strategy(shell: Shell) -> N
     )
     words = ("--game", "openspiel:kuhn_poker", "--bots", "Mine", "--games", "20", "--quiet")
     assert shell("run", *words, "--contenders", "UniformRandom", "--output", "r").code == 0
-    said = shell("compare", "r")
-    assert said.code == 0
-    assert "Less luck" not in said.out
+    result = shell("compare", "r")
+    assert result.code == 0
+    assert "Less luck" not in result.out

@@ -62,5 +62,5 @@ def test_the_sheet_of_a_small_duel_uses_exact_beliefs(tmp_path: Path, shell: She
     mean = sum(belief for belief, _ in unsure) / len(unsure)
     share = sum(lie for _, lie in unsure) / len(unsure)
     assert share == pytest.approx(mean, abs=3 * (mean * (1 - mean) / len(unsure)) ** 0.5)
-    said = shell("deception", "r", "--quiet")
-    assert "Compared with the exact posterior" in said.out
+    result = shell("deception", "r", "--quiet")
+    assert "Compared with the exact posterior" in result.out

@@ -30,14 +30,14 @@ def write_program(shell: Shell, answer: str) -> str:
 
 def test_a_program_is_measured_like_the_bot_that_plays_the_same(shell: Shell) -> None:
     command = write_program(shell, 'message["node"] in "BE"')
-    said = shell("policy", command, "MrNoDoubt", *POLICY, "--draws", "1")
-    assert said.code == 0, said.err
-    assert f"61 information states\n{command}: 9 questions\nMrNoDoubt: 9 questions\n" in said.err
-    assert nash_conv_of(said.out, command) == nash_conv_of(said.out, "MrNoDoubt") == 1
+    result = shell("policy", command, "MrNoDoubt", *POLICY, "--draws", "1")
+    assert result.code == 0, result.err
+    assert f"61 information states\n{command}: 9 questions\nMrNoDoubt: 9 questions\n" in result.err
+    assert nash_conv_of(result.out, command) == nash_conv_of(result.out, "MrNoDoubt") == 1
     assert "program" in (shell.folder / "runs").glob("policy-*/report/index.html").__next__().read_text()
 
 
 def test_a_program_that_fails_ends_the_command(shell: Shell) -> None:
-    said = shell("policy", write_program(shell, '"no"'), *POLICY, "--quiet")
-    assert said.code != 0
-    assert "answered" in said.err
+    result = shell("policy", write_program(shell, '"no"'), *POLICY, "--quiet")
+    assert result.code != 0
+    assert "answered" in result.err
