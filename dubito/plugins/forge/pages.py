@@ -1,4 +1,4 @@
-"""The tables and pages of a forge: its rounds, and each bot's source, changes, results and the feedback to the model."""
+"""The tables and pages of a forge: its rounds, and each bot's source, changes, results and feedback to the model."""
 
 from collections.abc import Iterator
 from difflib import unified_diff
