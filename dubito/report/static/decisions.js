@@ -110,7 +110,20 @@ window.dubitoDecisions = (view) => {
     const [, cause] = one.outcome.split(FALLBACK);
     return cause
       ? `no usable answer (${cause.replaceAll("_", " ")}), so the fallback answered`
-      : OUTCOMES[one.outcome] ?? one.outcome;
+      : `${OUTCOMES[one.outcome] ?? one.outcome}${isDrawn(one) ? ", drawn by probability" : ""}`;
+  }
+
+  // Returns whether the player drew another yes-or-no answer than the reply has, as with `play: drawn`.
+  function isDrawn(one) {
+    const first = one.asked_with ? game.decisions.find((other) => other.number === one.asked_with) : one;
+    const reply = first.attempts.at(-1)?.reply;
+    try {
+      const fields = JSON.parse(read(reply, game.pieces));
+      const answer = fields[one.node] ?? fields.answer;
+      return typeof answer === "boolean" && answer !== one.answer;
+    } catch { // no reply, or one that is not JSON
+      return false;
+    }
   }
 
   function stated(one) {
