@@ -121,7 +121,9 @@ class Chrome:
         return True
 
     def drawn(self) -> None:
-        self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))")
+        self._run_again_if_navigated(
+            "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))"
+        )
 
     def run(self, script: str) -> Any:
         said = self("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
@@ -135,9 +137,13 @@ class Chrome:
             f"({condition}) ? done(true) : ++polls > {_POLLS} ? fail('never: ' + document.body.innerText) "
             ": setTimeout(poll, 10); poll(); })"
         )
+        self._run_again_if_navigated(waits)
+
+    def _run_again_if_navigated(self, script: str) -> None:
+        """Run a script, again if the page is left meanwhile, as after a click on a link."""
         while True:
             try:
-                self.run(waits)
+                self.run(script)
             except AssertionError as error:
                 if "navigat" in str(error) or "context" in str(error):
                     continue
