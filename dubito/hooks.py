@@ -184,7 +184,7 @@ class Hooks:
     def belief_references(  # type: ignore[empty-body]
         self, run: RecordedRun, start_progress: StartProgress
     ) -> Sequence[BeliefReference]:
-        """Return exact beliefs about the lies in a run's games, if they can be computed."""
+        """Return exact probabilities of lies in a run's games, if they can be computed."""
 
     @_spec
     def exploitabilities(  # type: ignore[empty-body]
@@ -193,8 +193,8 @@ class Hooks:
         """Return how much best responses win from each of these players in a small variant of their game, as nash_conv.
 
         The players are `dubito.experiment.experiment.PlayerSpec`, the registry a `dubito.game.find.Registry`, and the
-        permits a `dubito.sandbox.consent.Permits`. The value is None for a player that fails. Return nothing if there
-        is no such variant.
+        permits a `dubito.sandbox.consent.Permits`. The value is None for a player that fails. Return nothing for
+        other games.
         """
 
     @_spec
@@ -369,7 +369,7 @@ def report_pages(run: RecordedRun, lies: object) -> Iterator[Any]:
 
 
 def find_exact_beliefs(run: RecordedRun, start_progress: StartProgress) -> BeliefReference | None:
-    """Return the exact beliefs about the lies in a run's games, if a plugin can compute them."""
+    """Return the exact probabilities of lies in a run's games, if a plugin can compute them."""
     return next(_call_each(plugins().hook.belief_references, run=run, start_progress=start_progress), None)
 
 

@@ -140,7 +140,7 @@ class Chrome:
         self._run_again_if_navigated(waits)
 
     def _run_again_if_navigated(self, script: str) -> None:
-        """Run a script, again if the page is left meanwhile, as after a click on a link."""
+        """Run a script, and again if the page changes, such as after a click on a link."""
         while True:
             try:
                 self.run(script)

@@ -248,6 +248,13 @@ def _signals_as_ctrl_c() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def _has_extra_names(error: click.ClickException) -> bool:
+    """Return whether a command with a list of bots got too many words."""
+    if not isinstance(error, click.UsageError) or not error.message.startswith("Got unexpected extra argument"):
+        return False
+    return error.ctx is not None and any("--bots" in option.opts for option in error.ctx.command.params)
+
+
 def _run_command(arguments: Sequence[str] | None) -> int:
     """Run the command and return its exit code. Errors are printed to standard error."""
     out = sys.stdout
@@ -260,7 +267,7 @@ def _run_command(arguments: Sequence[str] | None) -> int:
         return 0
     except click.ClickException as error:
         message = _describe_misplaced_setting(error) or one_line(error.format_message())
-        return _report_error(f"{message}{_LIST_HINT * message.startswith('Got unexpected extra argument')}", 2)
+        return _report_error(f"{message}{_LIST_HINT * _has_extra_names(error)}", 2)
     except UsageError as error:
         return _report_error(str(error), 2)
     except ModuleNotFoundError as error:

@@ -33,7 +33,7 @@ _DEFAULT_TITLE: Final = "Runs of Dubito"
 @click.option(
     "--games",
     metavar="N,N,...",
-    help="Games with a turn-by-turn viewer, or `all`. [default: the first and the longest]",
+    help="Games with a turn-by-turn viewer, or `all`. [default: all, or the first and the longest]",
 )
 @click.option("--odds", is_flag=True, help="Estimate each player's odds at every turn (takes seconds per game).")
 @click.option("--open", "opens", is_flag=True, help="Open the report in the browser, updated if the run has new games.")

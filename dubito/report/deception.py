@@ -76,7 +76,7 @@ class Stories:
 
     def _two_moments(self, player: int) -> list[tuple[str, str, str, DrawnCards]]:
         links = [self._link_moment(f"Boldest {self._words[0]}", one) for one in self.boldest_lies(player)[:1]]
-        return links + [self._link_moment("Worst mistake", one) for one in self.mistakes(player)[:1]]
+        return links + [self._link_moment("Costliest mistake", one) for one in self.mistakes(player)[:1]]
 
     def style(self, player: int) -> list[Section]:
         """Return bars of when the player lies and what it calls, with its best and worst moment."""

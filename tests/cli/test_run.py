@@ -69,6 +69,10 @@ def test_misplaced_flag_gets_a_hint(shell: Shell, words: tuple[str, ...], said: 
     assert ended.err.startswith(f"dubito: {said}")
 
 
+def test_only_commands_with_lists_get_the_hint_about_commas(shell: Shell) -> None:
+    assert shell("share", "a.json", "b.json").err == "dubito: Got unexpected extra argument (b.json)\n"
+
+
 def test_single_bot_has_no_comparison(shell: Shell) -> None:
     result = shell("run", "--bots", "ClaudeBot", "--games", "4", "--output", "r", "--quiet")
     assert result.err == "note: ClaudeBot only plays against itself; add another bot to compare it\n"

@@ -217,7 +217,7 @@ def _random_cards(held: int) -> tuple[tuple[int, str], str]:
 
 
 _SIGNS: Final = ("★", "A", *map(str, range(2, 11)), "J", "Q", "K")
-_JOKERS: Final = ("No joker", "One joker", "Two jokers")
+_JOKERS: Final = ("no joker", "one joker", "two jokers")
 _CALL: Final = "Dubito!"
 _LAST_CARD: Final = {"immediate": "winning at once", "contested": "open to doubt"}
 
@@ -381,8 +381,8 @@ class DubitoWords(Words[State, DubitoRules]):
 
     def summarize_rules(self, rules: DubitoRules) -> str:
         deck = "" if rules.engine_rules.is_full_deck else f"{rules.ranks} numbers with {rules.copies} cards each, "
-        text = f"{_JOKERS[rules.jokers]}, the last card {_LAST_CARD[rules.win_rule]}"
-        return f"{'A duel: ' if rules.duel else ''}{deck}{text}" if rules.duel or deck else text
+        text = f"{deck}{_JOKERS[rules.jokers]}, the last card {_LAST_CARD[rules.win_rule]}"
+        return f"A duel: {text}" if rules.duel else f"{text[0].upper()}{text[1:]}"
 
     def speech(self, output: object, events: Sequence[GameEvent]) -> str:
         play = next((event for event in events if isinstance(event, CardsPlayedEvent)), None)
