@@ -52,6 +52,7 @@ A_MOVE = """
   else { document.querySelector('#hand button').click(); document.querySelector('#put').click(); }
 })()
 """
+WIDEST = "Math.max(...[...document.querySelectorAll('#end *')].map(one => one.getBoundingClientRect().right))"
 LONG = "AnExceedinglyLongWindedBotWhoseNameNeverSeemsToEndAtAll"
 
 
@@ -168,6 +169,9 @@ def test_end_shows_all_hands_without_suits_and_offers_a_rematch(chrome: Chrome, 
     against = "; ".join(f"{name}: {won} won, {lost} lost" for name, (won, lost) in last["against"].items())
     assert against
     assert _text(chrome, "#against") == f"Your record against {against}."
+    chrome.screen(390, 844)
+    chrome.run("dubitoCards.fan(document.querySelector('#left'), Array.from({length: 30}, () => dubitoCards.back()))")
+    assert chrome.run(f"{WIDEST} <= 390"), "even a large hand leaves the panel on the screen"
     chrome.key("Enter")
     chrome.until(f"{ASKED} && !{OVER}")
     assert chrome.run("document.querySelectorAll('#seats .card:not(.back)').length") == 0
