@@ -116,11 +116,21 @@ def test_game_played_by_mouse_is_saved_and_can_be_viewed(chrome: Chrome, table: 
     assert "You" in chrome.text("#seats")
 
 
+COVERED_CORNERS = """
+[...document.querySelectorAll('#hand .card')].filter((card) => {
+  const corner = new DOMPoint(12, 16).matrixTransform(card.querySelector('svg').getScreenCTM());
+  return document.elementFromPoint(corner.x, corner.y)?.closest('.card') !== card;
+}).map((card) => card.getAttribute('aria-label'))
+"""
+
+
 def test_move_can_be_made_by_keyboard(chrome: Chrome, table: WebServer) -> None:
+    chrome.screen(390, 844)
     _deal(chrome, table, seed=2)
     chrome.run("document.querySelector('#speed').focus()")
     chrome.key("Tab")  # skips the disabled skip button
     assert chrome.run("document.activeElement === document.querySelector('#hand button')")
+    assert chrome.run(COVERED_CORNERS) == []
     chrome.key("ArrowRight")
     chrome.key(" ")
     chrome.key("End")
