@@ -28,9 +28,10 @@ from dubito.stats.relation import PRELIMINARY, find_rung
 from dubito.store.spend import dollars
 
 _RUNGS: Final = (
-    "Hand-written bots are the rungs. A model is on the strongest bot that it significantly beats; the line below "
-    "its name says which is the weakest bot that beats it."
+    "Hand-written bots are the rungs. A model is on the strongest bot that it significantly beats, by Holm's method "
+    "for all pairs; the line below its name says which is the weakest bot that beats it."
 )
+_OF_PAGES: Final = "Of the games that have a page."
 
 
 def describe_answer(board: Board) -> tuple[str, str]:
@@ -55,7 +56,7 @@ def build_sections(board: Board, *, alone: bool) -> Iterator[Section]:
     if (ladder := _build_ladder(board)) is not None:
         yield Section("The rung that each model reaches", [Paragraph(_RUNGS), ladder])
     if lies := [*_best_lies(rows)]:
-        yield Section("The best lie of each model", lies)
+        yield Section("The best lie of each model", [Paragraph(_OF_PAGES), *lies])
 
 
 def _warnings(rows: list[Row]) -> list[str]:
