@@ -58,12 +58,15 @@ window.dubitoAvatar = (() => {
 // Writes a name that breaks between its words if it must. A long one is smaller, and whole in its tooltip.
 window.dubitoName = (element, name) => {
   const LONGEST = 24; // characters in usual type
-  const parts = name.split(/(?<=[-/:@_])|(?<=[a-z])(?=[A-Z])/);
-  element.append(...parts.flatMap((part) => [document.createElement("wbr"), part]).slice(1));
+  const parts = name.split(/(?<=[-/:@_+])|(?<=[a-z])(?=[A-Z])/);
+  element.replaceChildren(...parts.flatMap((part) => [document.createElement("wbr"), part]).slice(1));
   element.classList.toggle("long", name.length > LONGEST);
   element.title = name;
   return element;
 };
 for (const place of document.querySelectorAll(".face[data-name]")) {
   place.append(window.dubitoAvatar(place.dataset.name, place.dataset.kind));
+}
+for (const link of document.querySelectorAll(".scores .who a, tbody th a[href*='bots/']")) {
+  window.dubitoName(link, link.textContent);
 }
