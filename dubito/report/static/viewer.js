@@ -276,14 +276,14 @@
   }
 
   // Reads #turn-7, or #turn-7-C for a decision.
-  function fromAddress() {
+  function fromAddress(event) {
     const named = /^#turn[-=](\d+)(-.+)?$/.exec(decoded(location.hash));
     pause();
     const asked = named?.[2] && game.decisions.find((one) => one.link === `turn-${named[1]}${named[2]}`);
     if (asked) chosen = asked.seat;
     const start = location.hash === "#play" ? 0 : game.opens ?? 0;
     show(named ? Number(named[1]) : isOver() ? start : last, named?.[2] ? `turn-${named[1]}${named[2]}` : "");
-    if (named) $("viewer").scrollIntoView();
+    if (named && (event || !game.sent)) $("viewer").scrollIntoView(); // a shared page opens at its headline
     const linked = named?.[2] && $(`asked-turn-${named[1]}${named[2]}`);
     if (linked) bringUp(linked);
     if (location.hash === "#play") play();
