@@ -30,7 +30,8 @@ window.dubitoMoment = ({ game, make, at, chosen }) => {
         getSelection().selectAllChildren(box.querySelector("code"));
       }
     });
-    box.replaceChildren(`You begin at the start of turn ${turn()}. Run: `, make("code", "", text), " ", copy);
+    const words = text.split(" ").flatMap((word, place) => [place ? " " : "", make("span", "whole", word)]);
+    box.replaceChildren(`You begin at the start of turn ${turn()}. Run: `, make("code", "", ...words), " ", copy);
   }
 
   // Opens a table of this server.
