@@ -34,10 +34,10 @@ window.dubitoCourses = (view) => {
   }
 
   function legend(title) {
-    const seats = game.names.flatMap((
-      name,
-      seat,
-    ) => [sample(`line of-${seat}${seat === game.me ? " me" : ""}`), ` ${name}  `]);
+    const seats = game.names.flatMap((name, seat) => [
+      make("span", "whole", sample(`line of-${seat}${seat === game.me ? " me" : ""}`), ` ${name}`),
+      "  ",
+    ]);
     return make("p", "note", title, ...seats);
   }
 
@@ -103,7 +103,11 @@ window.dubitoCourses = (view) => {
     const shown = document.querySelector("#strip .chances");
     const share = (seat) => Math.round((100 * game.odds.won[turn][seat]) / game.odds.playouts);
     if (shown) {
-      shown.textContent = `At this turn: ${game.names.map((name, seat) => `${name} ${share(seat)} %`).join(", ")}.`;
+      const shares = game.names.flatMap((name, seat) => [
+        seat ? ", " : "",
+        make("span", "whole", `${name} ${share(seat)} %`),
+      ]);
+      shown.replaceChildren("At this turn: ", ...shares, ".");
     }
     document.getElementById("strip")?.classList.toggle("closed", !open);
   }
