@@ -1,5 +1,7 @@
 """Time for written bots on a loaded machine."""
 
+from pathlib import Path
+
 import pytest
 
 from dubito.plugins.forge import play
@@ -8,7 +10,12 @@ _PATIENCE = 60.0  # seconds per decision
 
 
 @pytest.fixture(autouse=True)
-def _patience(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a bot take long for a decision, unless the test waits for the limit or starts another process."""
-    if not any(name in request.node.name for name in ("loop", "killed")):
+def _patience(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Let a bot take long for a decision, also in another process, unless the test waits for the limit."""
+    if "loop" not in request.node.name:
         monkeypatch.setattr(play, "DEADLINE", _PATIENCE)
+        (tmp_path / "site").mkdir()
+        (tmp_path / "site" / "sitecustomize.py").write_text(
+            f"from dubito.plugins.forge import play, texts\n\nplay.DEADLINE = {_PATIENCE}\n"
+        )
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
