@@ -14,8 +14,8 @@ def _patience(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, t
     """Let a bot take long for a decision, also in another process, unless the test waits for the limit."""
     if "loop" not in request.node.name:
         monkeypatch.setattr(play, "DEADLINE", _PATIENCE)
-        (tmp_path / "site").mkdir()
-        (tmp_path / "site" / "sitecustomize.py").write_text(
+        (tmp_path / "patience").mkdir()
+        (tmp_path / "patience" / "sitecustomize.py").write_text(
             f"from dubito.plugins.forge import play, texts\n\nplay.DEADLINE = {_PATIENCE}\n"
         )
-        monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path / "patience"))
