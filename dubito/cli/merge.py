@@ -11,7 +11,6 @@ from dubito.cli.call_options import limited_call_options
 from dubito.cli.options import config_options, games_path_option, json_option, open_run_folder
 from dubito.cli.output import note, print_document, say, show
 from dubito.cli.summary import build_document, print_next_steps, print_summary, write_run_report
-from dubito.errors import one_line
 from dubito.experiment.compare import check_comparable, compare_runs, list_arms, list_caveats
 from dubito.experiment.experiment import describe_claims, describe_fake_models, list_claims, player_labels
 from dubito.experiment.resolved import ResolvedRun
@@ -101,12 +100,11 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
     """
     with ExitStack() as stack:
         folders = [stack.enter_context(open_run_folder(run)) for run in runs or (None,)]
-        stored = [stack.enter_context(open_recorded_run(folder)) for folder in folders]
-        check_comparable(stored)
         names = [str(run or folder) for run, folder in zip(runs or (None,), folders, strict=True)]
+        opened = (open_recorded_run(folder, shown=name) for name, folder in zip(names, folders, strict=True))
+        stored = [stack.enter_context(run) for run in opened]
+        check_comparable(stored)
         notes, comparison = list_caveats(stored), compare_runs(stored)
-        for name, folder in zip(names, folders, strict=True):
-            notes = [sentence.replace(str(folder), one_line(name)) for sentence in notes]  # it may be an unpacked file
         arms = list_arms(stored, comparison)
         parts: list[ComparisonPart] = [*comparison_parts(stored, comparison)]
     ranking_inputs = comparison.tally, comparison.contenders, comparison.results

@@ -103,9 +103,10 @@ class Run:
     home: Path  # the folder to search for the user's games
     is_revealed: bool  # whether a secret seed is in the manifest
     not_enforced: Sequence[str] = ()  # what programs could do in this run
+    shown: str = ""  # the run as the user named it, if the folder is a temporary one
 
     def __str__(self) -> str:
-        return one_line(str(self.folder))
+        return one_line(self.shown or str(self.folder))
 
     def strip_folder(self, message: str) -> str:
         return message.replace(f"{self.folder}/", "")
@@ -411,8 +412,8 @@ def load_seed(folder: Path) -> tuple[int | str, str]:
 
 
 @contextmanager
-def open_recorded_run(folder: Path, home: Path | None = None) -> Iterator[Run]:
-    run = read_run(folder, home)
+def open_recorded_run(folder: Path, home: Path | None = None, shown: str = "") -> Iterator[Run]:
+    run = replace(read_run(folder, home), shown=shown)
     with store_errors_as_usage_errors(), run.db:
         yield run
 
