@@ -209,7 +209,7 @@ def _totals_by_deal(log: ModelLog, player: str, run: Run) -> list[DealTotals]:
     """Return a player's totals for every deal of a run, including deals without a question to it."""
     totals, first = (
         log.totals_by_deal(player, run.planned.games_per_deal),
-        run.planned.first_game // run.planned.games_per_deal,
+        run.planned.deal_of(run.planned.first_game),
     )
     return [totals.get(deal, DealTotals()) for deal in range(first, first + run.deals)]
 

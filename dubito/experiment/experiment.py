@@ -212,7 +212,7 @@ class Experiment:
 
     @property
     def deal_numbers(self) -> range:
-        first = self.first_game // self.games_per_deal
+        first = self.deal_of(self.first_game)
         return range(first, first + self.deals)
 
     @property

@@ -136,7 +136,7 @@ class Split:
 def find_splits(one: Side, other: Side) -> tuple[list[Split], int]:
     """Return the positions at which the sides first differed, costliest first, and the number of compared games."""
     splits, compared = list[Split](), 0
-    first = one.run.planned.first_game // one.run.planned.games_per_deal
+    first = one.run.planned.deal_of(one.run.planned.first_game)
     for deal in range(first, first + min(one.run.deals, other.run.deals, _MAX_DEALS)):
         for numbers in zip(one.games(deal), other.games(deal), strict=True):
             if numbers[0] not in one.with_pages or numbers[1] not in other.with_pages:
