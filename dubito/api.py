@@ -38,7 +38,7 @@ from dubito.show.run import ReplayedGames
 from dubito.stats.players import Calibration, calibrations
 from dubito.store.folder import unpack
 from dubito.store.model_log import ModelLog
-from dubito.workshop.dataset import DecisionRows, game_rows
+from dubito.workshop.run_rows import DecisionRows, game_rows
 
 Row = TypeVar("Row")
 

@@ -116,6 +116,16 @@ class BatchSender(Protocol):
         """Return the routes that the built-in model server adds to its own, as Starlette's."""
 
 
+class DatasetWriter(Protocol):
+    """Writes a run as a dataset."""
+
+    def __call__(self, run: Any, folder: Path, progress: Callable[[int], None], licence: str | None) -> None:
+        """Write a `dubito.experiment.stored.Run` into a new folder, calling `progress` for each game.
+
+        Raises UsageError if the run has no games, plays differently now, or the folder cannot be written.
+        """
+
+
 class BeliefReference(Protocol):
     """Follows the games of a run, and states how probable it is that a play is a lie, given all that a seat knows."""
 
@@ -212,6 +222,13 @@ class Hooks:
         """
 
     @_spec
+    def dataset_writers(self) -> Mapping[str, str]:  # type: ignore[empty-body]
+        """Return what `dubito export --dataset` writes a run with, by the format of its tables, such as `parquet`.
+
+        Each is a "package.module:function" with the arguments of `DatasetWriter`.
+        """
+
+    @_spec
     def game_checks(self) -> Sequence[GameCheck]:  # type: ignore[empty-body]
         """Return checks for `dubito games check`."""
 
@@ -221,6 +238,7 @@ _MAPPINGS: Final = {
     "agent_apps": str,
     "batch_senders": str,
     "commands": Command,
+    "dataset_writers": str,
     "executors": str,
     "model_servers": ModelServer,
     "source_readers": str,
@@ -310,6 +328,12 @@ def find_batch_sender(wait: str) -> BatchSender | None:
     """Return what sends the calls of players with this value of `wait`, if a plugin does."""
     place = _merge(plugins().hook.batch_senders).get(wait)
     return cast(BatchSender, import_place(place)) if place else None
+
+
+def find_dataset_writer(table_format: str) -> DatasetWriter | None:
+    """Return what writes datasets in this format, if a plugin does."""
+    place = _merge(plugins().hook.dataset_writers).get(table_format)
+    return cast(DatasetWriter, import_place(place)) if place else None
 
 
 def find_executor(name: str, where: str) -> Callable[..., Any]:

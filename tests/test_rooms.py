@@ -15,8 +15,8 @@ REPO = Path(__file__).resolve().parent.parent
 DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 BUDGETS: Final = {
     "bots": 963,
-    "dubito": 1334,
-    "dubito/cli": 4454,
+    "dubito": 1342,
+    "dubito/cli": 4458,
     "dubito/experiment": 4851,  # includes the worker processes, secret seeds and `replay --programs`
     "dubito/game": 2492,
     "dubito/games": 0,
@@ -30,7 +30,7 @@ BUDGETS: Final = {
     "dubito/plugins/dask": 68,
     "dubito/plugins/deception": 842,
     "dubito/plugins/forge": 898,
-    "dubito/plugins/study": 248,
+    "dubito/plugins/study": 553,
     "dubito/plugins/gamecheck": 2011,
     "dubito/plugins/inspect": 85,
     "dubito/plugins/leaderboard": 1634,
@@ -46,8 +46,8 @@ BUDGETS: Final = {
     "dubito/stats": 1347,
     "dubito/store": 1564,
     "dubito/web": 1458,
-    "dubito/workshop": 1970,  # includes the checks of a server, `dubito models check`
-    "tests": 51110,
+    "dubito/workshop": 1674,  # includes the checks of a server, `dubito models check`
+    "tests": 51114,
 }
 
 

@@ -11,6 +11,7 @@ from dubito.cli.output import GamesProgress, note, say
 from dubito.errors import UsageError, one_line
 from dubito.experiment.saved_config import continue_command
 from dubito.experiment.stored import open_recorded_run
+from dubito.hooks import find_dataset_writer
 from dubito.store import folder as run_folder
 from dubito.store.folder import RUNS, missing_run_error, pack
 from dubito.store.lock import lock_folder
@@ -71,8 +72,11 @@ def _end_secret(folder: Path, reveal: bool) -> None:
 
 def _export_dataset(run: Path, folder: Path, licence: str | None, quiet: bool) -> None:
     from dubito.experiment.stored import read_replayable_run
-    from dubito.workshop.dataset import write_dataset
 
+    write_dataset = find_dataset_writer("parquet")
+    if write_dataset is None:
+        problem = "--dataset needs the `study` plugin, which is not in dubito/plugins"
+        raise UsageError(problem, hint="export a FILE instead, or reinstall Dubito")
     with open_run_folder(run) as source:
         replayed_run = read_replayable_run(source)
         with replayed_run.db, GamesProgress(replayed_run.experiment.games, quiet, time.monotonic) as progress:

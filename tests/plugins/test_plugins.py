@@ -89,6 +89,10 @@ def test_without_plugins_the_rest_works_and_plays_the_same(tmp_path: Path, whole
     assert ("\n  check " in dubito(tree, here, "games", "--help").stdout) == ("gamecheck" not in deleted)
     if "batch" in deleted:
         check_runs_with_batches(tree, here)
+    if "study" in deleted:
+        refused = dubito(tree, here, "export", "r", "--dataset", "d")
+        problem = "--dataset needs the `study` plugin, which is not in dubito/plugins"
+        assert (refused.returncode, refused.stderr.startswith(f"dubito: {problem}")) == (2, True), refused.stderr
     if "openspiel" in deleted and "tournament" not in deleted:
         refused = dubito(tree, here, "tournament", "play", "t.yaml")
         assert (refused.returncode, "needs the `openspiel` plugin" in refused.stderr) == (2, True), refused.stderr

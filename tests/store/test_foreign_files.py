@@ -20,9 +20,9 @@ import yaml
 from dubito import files
 from dubito.errors import UsageError
 from dubito.files import from_yaml
+from dubito.plugins.study.dataset import _escape
 from dubito.report.tables import Column, ResultTable
 from dubito.store.folder import to_yaml
-from dubito.workshop.dataset import _escape
 from tests.cli.kit import REPO, Shell
 
 FINISHED = REPO / "tests" / "freeze" / "finished"

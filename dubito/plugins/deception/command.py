@@ -26,7 +26,7 @@ from dubito.report.site import write_pages
 def deception(run: Path | None, output: Path | None, as_json: bool, quiet: bool) -> None:
     """Measure how each player lies and detects lies.
 
-    The games of RUN, which defaults to the latest run, are replayed without a model. docs/deception.md defines the
+    The games of RUN, which defaults to the latest run, are replayed without a model. The guide deception.md defines the
     figures.
     """
     with open_run_folder(run) as folder, open_recorded_run(folder) as stored:

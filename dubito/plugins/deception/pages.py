@@ -157,7 +157,7 @@ class SheetPage:
 
     def _more(self) -> list[Block]:
         games = f"Counted in all {self._games:,} games by replaying them; intervals are clustered by deal. Figures "
-        games += f"of fewer than {MIN_CASES} cases are shown as counts or left out. docs/deception.md defines them."
+        games += f"of fewer than {MIN_CASES} cases are counts or left out. The guide deception.md defines them."
         return [Paragraph(games), *self.tables(), *(self._parts_table(kind) for kind in PARTS)]
 
     def _title(self, key: str) -> str:

@@ -61,7 +61,7 @@ def forge(
     """Let MODEL write a bot as a Python file, and improve it.
 
     MODEL is such as openai:MODEL. Each file runs as a program in the sandbox. The same command resumes, and costs
-    nothing when it is repeated. See docs/forge.md.
+    nothing when it is repeated. See the guide forge.md.
     """
     calls = limited_call_options(flags)
     calls = replace(calls, permits=replace(given_permits(), trust=True))

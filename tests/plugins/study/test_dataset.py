@@ -17,9 +17,9 @@ from dubito.game.find import find_game
 from dubito.games.dubito import sentences
 from dubito.games.dubito.events import DiscardEvent
 from dubito.llm.prompts import load_prompt
+from dubito.plugins.study.dataset import EVENTS
+from dubito.plugins.study.event_fields import EventFields
 from dubito.store.run_db import RunDb
-from dubito.workshop.dataset import EVENTS
-from dubito.workshop.event_fields import EventFields
 from tests.cli.kit import REPO, Shell, run_in
 from tests.llm.kit import config_file, contender
 

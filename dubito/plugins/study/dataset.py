@@ -10,29 +10,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import dubito
 from dubito.errors import UsageError, one_line
-from dubito.experiment.experiment import PlayerSpec
 from dubito.experiment.lies import LIES, MarkedMove, replay_game
 from dubito.experiment.replay import ReplayedLogs
-from dubito.experiment.resolved import ModelPart
 from dubito.experiment.stored import Run
 from dubito.game import Game, Results
 from dubito.game.reader import Reader
-from dubito.llm.conditions import SILENT, split_condition
-from dubito.llm.prompts import language_of
-from dubito.llm.protocols import parse_stored_request, read_recorded_reply
-from dubito.llm.questions import read_chance_to_win
-from dubito.llm.request import replace_surrogates
-from dubito.stats.rates import Rate
-from dubito.stats.tally import read_outcome
+from dubito.plugins.study.event_fields import EventFields, FieldType
 from dubito.store.lock import draft_folder
-from dubito.store.model_log import ModelLog, attempt_keys
-from dubito.store.spend import PICO
-from dubito.workshop.event_fields import EventFields, FieldType
-from dubito.workshop.recordings import RecordedPosition, position_recorder
+from dubito.workshop.run_rows import DecisionRows, RunRow, game_rows
 
 # The columns of each file, with their pyarrow type and meaning.
 GAMES: Final = {
@@ -208,7 +197,6 @@ def _event_table(run: Run) -> str:
 
 
 _GAMES_PER_GROUP: Final = 500
-_Row = dict[str, Any]
 
 
 def write_dataset(run: Run, folder: Path, progress: Callable[[int], None], licence: str | None = None) -> None:
@@ -287,33 +275,7 @@ def _groups(run: Run) -> Iterator[range]:
         yield range(first, min(first + _GAMES_PER_GROUP, games.stop))
 
 
-def game_rows(run: Run, numbers: range) -> Iterator[_Row]:
-    """Yield one row per game, with all columns of `GAMES` except conditions and lies."""
-    experiment, results = run.experiment, run.registry.game.results
-    names = [player.name for player in experiment.players]
-    query = "SELECT game, outcome FROM games WHERE game >= ? AND game < ? ORDER BY game"
-    for game, packed in run.db.read(query, (numbers.start, numbers.stop)):
-        outcome = read_outcome(packed, results, len(names), run.db.path)
-        measured = [
-            {
-                measure.key: Rate(count / measure.scale).on_span(measure.span).value
-                for measure, count in zip(results.measures, counts, strict=True)
-            }
-            for counts in outcome.measure_seats(results)
-        ]
-        yield {
-            "game": game,
-            "deal": experiment.deal_of(game),
-            "players": [names[player] for player in outcome.seats],
-            "contender_seat": outcome.contender_seat,
-            "buckets": [results.buckets[bucket] for bucket in outcome.buckets(results)],
-            "measures": measured,
-            "counts": [dict(zip(results.counts, own, strict=True)) for own in outcome.counts],
-            "capped": outcome.capped,
-        }
-
-
-def _lies_by_seat(results: Results, moves: Sequence[MarkedMove], counts: Sequence[Mapping[str, int]]) -> list[_Row]:
+def _lies_by_seat(results: Results, moves: Sequence[MarkedMove], counts: Sequence[Mapping[str, int]]) -> list[RunRow]:
     """Count each seat's voluntary and forced lies, and its plays that could be honest."""
     found, plays = Counter((move.seat, move.lie) for move in moves), results.habit(results.lies).of
     return [
@@ -322,12 +284,12 @@ def _lies_by_seat(results: Results, moves: Sequence[MarkedMove], counts: Sequenc
     ]
 
 
-def _rows(run: Run, progress: Callable[[int], None]) -> Iterator[tuple[str, list[_Row]]]:
+def _rows(run: Run, progress: Callable[[int], None]) -> Iterator[tuple[str, list[RunRow]]]:
     """Replay all games and yield the rows of each table, a group of games at a time."""
     decisions, logs = DecisionRows(run), ReplayedLogs(run) if run.has_same_bots else None
     game, events = run.registry.game, EventFields(run.registry.game)
     for group in _groups(run):
-        games, asked, happened = [*game_rows(run, group)], list[_Row](), list[_Row]()
+        games, asked, happened = [*game_rows(run, group)], list[RunRow](), list[RunRow]()
         for row in games:
             number = row["game"]
             moves = replay_game(run, number) if decisions or (logs and game.has_lies) else []
@@ -341,7 +303,7 @@ def _rows(run: Run, progress: Callable[[int], None]) -> Iterator[tuple[str, list
         yield from (("games", games), ("decisions", asked), ("events", happened))
 
 
-def _event_rows(run: Run, logs: ReplayedLogs, game: int, events: EventFields) -> Iterator[_Row]:
+def _event_rows(run: Run, logs: ReplayedLogs, game: int, events: EventFields) -> Iterator[RunRow]:
     (log, turns), words, reader = logs.of_game(game), run.registry.game.words, Reader()
     for number, (event, turn) in enumerate(zip(log.events, turns, strict=True)):
         yield {
@@ -354,94 +316,3 @@ def _event_rows(run: Run, logs: ReplayedLogs, game: int, events: EventFields) ->
             "fields": events.row(event),
             "sentence": words.sentence(event, reader),
         }
-
-
-class DecisionRows:
-    """The model decisions in a run, with all columns of `DECISIONS` except lies and turns of games."""
-
-    def __init__(self, run: Run) -> None:
-        self._run, self._log, self._positions = run, run.model_log, position_recorder(run)
-        self._models = {spec.name: self._describe(spec, model) for spec, model in run.resolved.models}
-
-    def _describe(self, spec: PlayerSpec, model: ModelPart) -> _Row:
-        return {
-            "model": model.settings.model,
-            "prompt": spec.prompt,
-            "condition": split_condition(model.settings.prompt)[1] or SILENT,
-            "language": language_of(self._log.prompt(spec.prompt)) or "en",
-        }
-
-    def __bool__(self) -> bool:
-        return bool(self._models)
-
-    @property
-    def conditions(self) -> Mapping[str, str]:
-        """The condition of each model player."""
-        return {name: described["condition"] for name, described in self._models.items()}
-
-    def rows_of_game(self, game: int) -> list[_Row]:
-        """Replay a game and return its rows. Raises UsageError if it now plays differently."""
-        positions = {(one.source.seat, one.source.decision): one for one in self._positions(game) if one.source}
-        return [_decision_row(self._run, row, positions, self._models) for row in _stored_decisions(self._log, game)]
-
-
-def _decision_row(
-    run: Run,
-    row: _Row,
-    positions: Mapping[tuple[int, int], RecordedPosition],
-    models: Mapping[str, _Row],
-) -> _Row:
-    place, game = (row["seat"], row["decision"]), run.registry.game
-    if place not in positions or row["player"] not in models:
-        damaged = f"{one_line(str(run.folder))} is damaged"
-        raise UsageError(f"{damaged}: a decision of game {row['game']} does not belong to that game")
-    recorded = positions[place]
-    return {
-        **row,
-        **models[row["player"]],
-        "deal": run.experiment.deal_of(row["game"]),
-        "question": game.node(row["node"]).method,
-        "facts": json.dumps(game.facts.facts(recorded.position)),
-        "truth": None if recorded.right is None else json.dumps(recorded.right),
-    }
-
-
-def _stored_decisions(log: ModelLog, game: int) -> Iterator[_Row]:
-    """Yield the model decisions in a game with their cost and the last attempt's request and reply.
-
-    If a request had several questions, its cost is assigned to the first.
-    """
-    attempts_of, decisions = log.attempts(game), log.decisions(game)
-    keys = attempt_keys(decisions, attempts_of)
-    for place, one in decisions.items():
-        attempts, all_attempts = attempts_of[place], attempts_of[one.seat, keys[place]]
-        if not all_attempts:
-            raise UsageError(f"{log.folder} is damaged: a decision of game {game} has no attempt")
-        last, priced = all_attempts[-1], all(attempt.priced for attempt in all_attempts)
-        reply = _reply_text(log, last.request, last.raw)
-        yield {
-            "game": game,
-            "seat": one.seat,
-            "decision": one.number,
-            "turn": one.turn,
-            "player": last.player,
-            "node": one.node,
-            "request": last.request,
-            "reply": reply,
-            "answer": json.dumps(one.answer),
-            "outcome": one.outcome,
-            "p_bluff": one.stated,
-            "p_win": read_chance_to_win(reply or ""),
-            "attempts": len(attempts),
-            "tokens_input": sum(attempt.input or 0 for attempt in attempts),
-            "tokens_cached": sum(attempt.cached or 0 for attempt in attempts),
-            "tokens_output": sum(attempt.output or 0 for attempt in attempts),
-            "usd": sum(attempt.picodollars for attempt in attempts) / PICO if priced else None,
-        }
-
-
-def _reply_text(log: ModelLog, request: str, raw: str | None) -> str | None:
-    if not raw:
-        return None
-    text = read_recorded_reply(parse_stored_request(log.text(request)).protocol, raw and log.text(raw)).text
-    return None if text is None else replace_surrogates(text)
