@@ -37,12 +37,12 @@ def main() -> None:
     games = parser.parse_args().games
     registry = find_bots(HERE)
     experiment = resolve(Config(games=games, table_sizes=[3, 4, 5, 6, 7]), registry)
-    start, said = time.perf_counter(), 0
+    start, reported = time.perf_counter(), 0
 
     def progress(kept: int) -> None:
-        nonlocal said
-        if kept * 10 // games > said:
-            said = kept * 10 // games
+        nonlocal reported
+        if kept * 10 // games > reported:
+            reported = kept * 10 // games
             theirs = ", ".join(f"{resident(pid):.0f}" for pid in workers())
             speed = kept / (time.perf_counter() - start)
             print(f"{kept:,} games, {speed:,.0f} games/s, main {resident(os.getpid()):.0f} MB, workers {theirs} MB")

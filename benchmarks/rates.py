@@ -22,7 +22,7 @@ CASES: dict[str, tuple[float, Callable[[], Habits]]] = {  # requests per minute,
     "500 RPM, bursts of 8, headers": (500, lambda: Habits([Bucket(500, 8)], headers="openai", retry_after="ms")),
     "500 RPM, bursts of 500, headers": (500, lambda: Habits([Bucket(500, 500)], headers="openai", retry_after="exact")),
     "500 RPM, bursts of 8, whole seconds": (500, lambda: Habits([Bucket(500, 8)], retry_after="whole")),
-    "500 RPM, bursts of 8, nothing told": (500, lambda: Habits([Bucket(500, 8)])),
+    "500 RPM, bursts of 8, no limits stated": (500, lambda: Habits([Bucket(500, 8)])),
     "50 RPM, Anthropic's headers": (50, lambda: Habits([Bucket(50, 5)], headers="anthropic", retry_after="whole")),
     "5.4 M tokens a minute, headers": (
         500,
@@ -37,14 +37,15 @@ def measure(name: str, scale: float, in_flight: int, folder: Path) -> str:
     rate, habits = CASES[name]
     with Foreign(replace(habits(), scale=scale)) as server:
         run = play_at(server, folder, in_flight, games=GAMES if rate > 100 else GAMES // 8, preflight=True)
-    taken = sorted(heard.at for heard in server.heard if heard.status == 200)
-    end = max(heard.at for heard in server.heard)
+    taken = sorted(request.at for request in server.requests if request.status == 200)
+    end = max(request.at for request in server.requests)
     late = sum(at > end / 2 for at in taken)
     used = late / (end / 2) * MINUTE / rate
     (log,) = run.models.values()
     fallbacks = sum(count for outcome, count in log.outcomes.items() if outcome.startswith("fallback"))
     return (
-        f"{name}; {in_flight} in flight: {used:.0%} of the rate, {server.count(429) / len(server.heard):.1%} refused, "
+        f"{name}; {in_flight} in flight: {used:.0%} of the rate, "
+        f"{server.count(429) / len(server.requests):.1%} refused, "
         f"{len(taken)} calls, {fallbacks} fallbacks, digest {run.results_digest[:12]}"
     )
 

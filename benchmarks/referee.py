@@ -79,8 +79,8 @@ def node(name: str, table: MatchTable, least: int) -> tuple[float, float]:
 def restarts(folder: Path, name: str, matches: int) -> tuple[float, float]:
     """Return the matches per second of two Python bots that restart for each match, and a match's CPU milliseconds."""
     bots = [BotProgram(bot, (PYTHON, "-S", "-E", "-c", PLAIN), folder) for bot in ("one", "other")]
-    said = {"games": [name], "bots": {bot.name: "-" for bot in bots}, "chance_seconds": 0.0}
-    config = validate_config(said, "here", {})
+    settings = {"games": [name], "bots": {bot.name: "-" for bot in bots}, "chance_seconds": 0.0}
+    config = validate_config(settings, "here", {})
     cores = available_cores()
     confinement = Confinement(16 << 30, (cores[0], cores[-1]))
     pair = Pair(Tournament(config, (bots[0], bots[1])), Pairing(0, (0, 1)), folder, confinement)

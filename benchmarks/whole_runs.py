@@ -46,10 +46,10 @@ USAGE = {"input_tokens": 2500, "output_tokens": 5, "total_tokens": 2505}
 
 
 def reply() -> bytes:
-    said = {"type": "message", "role": "assistant", "status": "completed"}
-    said["content"] = [{"type": "output_text", "text": '{"answer":false}', "annotations": []}]  # type: ignore[assignment]
+    config = {"type": "message", "role": "assistant", "status": "completed"}
+    config["content"] = [{"type": "output_text", "text": '{"answer":false}', "annotations": []}]  # type: ignore[assignment]
     body = json.dumps(
-        {"id": "r", "object": "response", "status": "completed", "model": "m", "output": [said], "usage": USAGE}
+        {"id": "r", "object": "response", "status": "completed", "model": "m", "output": [config], "usage": USAGE}
     )
     return f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n{body}".encode()
 
@@ -57,8 +57,8 @@ def reply() -> bytes:
 class Answers(asyncio.Protocol):
     """A minimal server that counts complete requests without parsing them."""
 
-    def __init__(self, latency: float, said: bytes) -> None:
-        self._latency, self._said, self._came = latency, said, b""
+    def __init__(self, latency: float, reply: bytes) -> None:
+        self._latency, self._said, self._came = latency, reply, b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport: Any = transport
@@ -74,8 +74,8 @@ class Answers(asyncio.Protocol):
 
 def serve(listener: socket.socket, latency: float) -> None:
     async def serve() -> None:
-        said = reply()
-        server = await asyncio.get_running_loop().create_server(lambda: Answers(latency, said), sock=listener)
+        response = reply()
+        server = await asyncio.get_running_loop().create_server(lambda: Answers(latency, response), sock=listener)
         await server.serve_forever()
 
     asyncio.run(serve())
@@ -103,10 +103,10 @@ def measure_calls(call: Callable[[], int]) -> tuple[float, float]:
 def run(address: str, folder: Path, games: int) -> int:
     """Play the run from scratch; return its number of calls."""
     player = {"bot": "OpenAIBot", "name": "one", "model": "m", "base_url": address, "prompt": "plain"}
-    said = {"bots": ["StefaBot", "UsualBot", "ClaudeBot"], "contenders": [player], "games": games, "table_sizes": [4]}
+    config = {"bots": ["StefaBot", "UsualBot", "ClaudeBot"], "contenders": [player], "games": games, "table_sizes": [4]}
     registry = find_bots(Path())
     calls = CallOptions(in_flight=IN_FLIGHT, cache=folder / "cache", offline=False, preflight=False)
-    of = check_models(resolve(parse_config(said, "benchmark"), registry), calls)
+    of = check_models(resolve(parse_config(config, "benchmark"), registry), calls)
     how = RunOptions(1, calls, threading.Event())
     played = play(of, folder / "run", how)
     assert played.failure is None, played.failure

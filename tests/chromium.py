@@ -73,10 +73,10 @@ class Chrome:
             message["sessionId"] = self._session
         self._to.write(json.dumps(message).encode() + b"\0")
         while True:
-            said = self._next()
-            if said.get("id") == self._number:
-                assert "error" not in said, said["error"]
-                result: dict[str, Any] = said["result"]
+            incoming = self._next()
+            if incoming.get("id") == self._number:
+                assert "error" not in incoming, incoming["error"]
+                result: dict[str, Any] = incoming["result"]
                 return result
 
     def close(self) -> None:
@@ -126,9 +126,9 @@ class Chrome:
         )
 
     def run(self, script: str) -> Any:
-        said = self("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
-        assert "exceptionDetails" not in said, said
-        return said["result"].get("value")
+        message = self("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in message, message
+        return message["result"].get("value")
 
     def until(self, condition: str) -> None:
         """Wait until this expression is true in the page, including during navigation."""
@@ -179,25 +179,25 @@ class Chrome:
             assert got, "the browser has exited"
             self._read += got
         line, _, self._read = self._read.partition(b"\0")
-        said: dict[str, Any] = json.loads(line)
-        self._note(said.get("method", ""), said.get("params", {}))
-        return said
+        message: dict[str, Any] = json.loads(line)
+        self._note(message.get("method", ""), message.get("params", {}))
+        return message
 
-    def _note(self, method: str, said: dict[str, Any]) -> None:
+    def _note(self, method: str, usage: dict[str, Any]) -> None:
         match method:
             case "Page.loadEventFired":
                 self._loaded += 1
             case "Network.requestWillBeSent":
-                self.asked.append(said["request"]["url"])
-            case "Network.loadingFailed" if not said.get("canceled"):
-                self.errors.append(f"not loaded: {said['errorText']}")
+                self.asked.append(usage["request"]["url"])
+            case "Network.loadingFailed" if not usage.get("canceled"):
+                self.errors.append(f"not loaded: {usage['errorText']}")
             case "Runtime.exceptionThrown":
-                details = said["exceptionDetails"]
+                details = usage["exceptionDetails"]
                 self.errors.append(details.get("exception", {}).get("description", details["text"]))
             case "Log.entryAdded":
-                self.errors.append(said["entry"]["text"])
-            case "Runtime.consoleAPICalled" if said["type"] in ("error", "warning", "assert"):
-                self.errors.append(str(said["args"]))
+                self.errors.append(usage["entry"]["text"])
+            case "Runtime.consoleAPICalled" if usage["type"] in ("error", "warning", "assert"):
+                self.errors.append(str(usage["args"]))
 
 
 @contextmanager

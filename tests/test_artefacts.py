@@ -45,9 +45,9 @@ def test_installed_artefact_does_what_a_newcomer_tries(kind: str, tmp_path: Path
     with subtests.test("a bot of one's own"):
         command(here, dubito, "new", "bot", "MyBot")
         (here / "bots" / "manual" / "honest.py").write_text(OWN_BOT)
-        said = command(here, dubito, "run", "--bots", "MyBot,Honest,ClaudeBot", "--games", "20")
-        assert "\nMyBot " in said
-        assert "\nHonest " in said
+        output = command(here, dubito, "run", "--bots", "MyBot,Honest,ClaudeBot", "--games", "20")
+        assert "\nMyBot " in output
+        assert "\nHonest " in output
     with subtests.test("a game of one's own"):
         command(here, dubito, "examples", "copy", "games")
         kuhn = ("--games-path", "games/kuhn", "--game", "kuhn")

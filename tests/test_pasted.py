@@ -166,9 +166,9 @@ class Reader:
         )  # fmt: skip
         lines = list[str]()
         out: IO[str] | None = self.server.stdout
-        for said in out or ():
-            lines.append(said)
-            if "Ctrl-C to stop" in said:
+        for text in out or ():
+            lines.append(text)
+            if "Ctrl-C to stop" in text:
                 break
         else:
             raise AssertionError(f"{line}\n{''.join(lines)}")

@@ -522,8 +522,8 @@ def test_a_compiled_wheel_plays_the_same_and_names_a_bot(tmp_path: Path, monkeyp
     shutil.copy2(REPO / "pyproject.toml", site)
     shutil.copytree(REPO / "tests", site / "tests", ignore=shutil.ignore_patterns("__pycache__"))
     quick = [str(Path("tests", "engine", f"test_{name}.py")) for name in ("hostile", "rounds")]
-    said = command(site, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *quick, site=site)
-    assert re.search(r"^\d\d+ passed", said, re.MULTILINE)
+    output = command(site, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *quick, site=site)
+    assert re.search(r"^\d\d+ passed", output, re.MULTILINE)
     run = ("run", "--games", "100", "--table-sizes", "3", "--workers", "1", "--no-report", "--tables", "--output")
     digests = set[str]()
     for name, source in (("compiled", site), ("pure", REPO)):

@@ -85,7 +85,7 @@ class Narrator:
             () if isinstance(output, Forfeit) else self._teller.describe_move(moment.seat, output, moment.events)
         ):
             truth = f"[{each.truth}]" if self._show_hands and each.truth else ""
-            if text := " ".join(filter(None, (each.said, truth))):
+            if text := " ".join(filter(None, (each.sentence, truth))):
                 self._print_line(text)
         for fault in moment.faults:
             note(fault)

@@ -174,7 +174,7 @@ class Recorder:
         self.outputs.append(self._game.output_to_json(output))
         for line in self._teller.describe_move(self._seat, output, events):
             truth = line.truth and f"[{line.truth}]"
-            self.story.append(f"turn {turn}: {' '.join(filter(None, (line.said, truth)))}")
+            self.story.append(f"turn {turn}: {' '.join(filter(None, (line.sentence, truth)))}")
         self._seat = self._state.seat
 
     def end(self) -> list[str]:

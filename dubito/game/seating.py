@@ -39,7 +39,7 @@ class Player(Generic[Held]):
     is_model: ClassVar[bool] = False  # True if it asks a model, which needs the run's services
     is_program: ClassVar[bool] = False  # True: a program answers, which the run starts
     reads_log: ClassVar[bool] = False  # True if it reads `self._seating.log`, the log of what its seat saw
-    origin: ClassVar[str] = "not said"  # who wrote the bot, for `dubito bots`
+    origin: ClassVar[str] = "unknown"  # who wrote the bot, for `dubito bots`
     interface: ClassVar[str] = ""  # set if the bot was written for another project
     usual: ClassVar[bool] = True  # False if it plays only when a config names it; not inherited
 

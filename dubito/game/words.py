@@ -40,7 +40,7 @@ class Face(NamedTuple):
 class Line:
     """Public text for a move, and text for omniscient viewers only."""
 
-    said: str  # empty if the table observes nothing
+    sentence: str  # empty if the table observes nothing
     truth: str = ""
     cards: Sequence[str] = ()  # names of the cards mentioned in the truth, to draw next to it
 
@@ -321,8 +321,8 @@ class Words(Generic[S, R]):
             if text and event.only is None:
                 lines.append(Line(text))
             elif text:
-                said = lines.pop().said if lines and not lines[-1].truth else ""
-                lines.append(Line(said, text, self.shown_cards(event)))
+                sentence = lines.pop().sentence if lines and not lines[-1].truth else ""
+                lines.append(Line(sentence, text, self.shown_cards(event)))
         return lines
 
     def describe_view(self, state: S, seat: int, reader: Reader) -> list[str]:

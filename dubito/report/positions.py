@@ -234,7 +234,7 @@ class _Position:
         moment = next(self._session)
         lines = self._teller.describe_move(moment.seat, moment.output, moment.events)
         kind = split.kind(game, side.run.game.results)
-        sentence = " ".join(line.said for line in lines if line.said) or kind.capitalize()
+        sentence = " ".join(line.sentence for line in lines if line.sentence) or kind.capitalize()
         hidden = "; ".join(line.truth for line in lines if line.truth and not line.cards)
         own = [one for one in side.decisions(game) if (one["seat"], one["turn"]) == (game.seat, split.turn)]
         reasons = (each["reasoning"] for one in own for each in one["attempts"][-1:])

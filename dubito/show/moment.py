@@ -105,5 +105,5 @@ def describe_move(game: Game, state: State, output: object) -> str:
     """Make a move and describe what everyone sees of it, with a note if it is a lie."""
     lie = game.lie(state, output)
     line = game.words.lines(state.apply(output, EVERYTHING), Reader())[0]
-    sentence = line.said or line.truth
+    sentence = line.sentence or line.truth
     return f"{sentence[:1].upper()}{sentence[1:]}{f' ({game.results.lie_words[0]})' if lie else ''}"

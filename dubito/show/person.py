@@ -197,7 +197,7 @@ class Sitting(Session):
         lines = self.teller.describe_move(seat, played, moment.events)
         words = person_sentences(self.words, moment.events, self.reader)
         if not words and seat != self.me:
-            words = [line.said for line in lines if line.said]
+            words = [line.sentence for line in lines if line.sentence]
         # No event describes this, because other seats do not observe it.
         if seat == self.me and isinstance(played, bool):
             words.insert(0, f"You answered {'yes' if played else 'no'}.")

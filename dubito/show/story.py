@@ -163,7 +163,7 @@ class _Story:
             self._add_move(turn, moment)
             if state.over or state.turns_played != played:
                 turns.append(self._turn(turn))
-                story.append(" ".join(line.said for line in turn.lines if line.said))
+                story.append(" ".join(line.sentence for line in turn.lines if line.sentence))
                 turn, played = _Turn(), state.turns_played
             else:
                 self._before = [*map(self._panel, self._teller.panels())]

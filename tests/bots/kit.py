@@ -63,8 +63,8 @@ def in_seat(
 
 def answer(player: PlayerAI, node: str, p: TurnData, *draws: float) -> bool:
     player.rng = Scripted(*draws)
-    said: bool = getattr(player, NODES_A_TO_E[node])(p)
-    return said
+    answer: bool = getattr(player, NODES_A_TO_E[node])(p)
+    return answer
 
 
 def chance(player: PlayerAI, node: str, p: TurnData, *first: float) -> float:

@@ -117,27 +117,27 @@ OBSERVE_ALL = """
 
 # The helpers that the source's observe example calls: each one records and checks its arguments.
 HELPERS = """
-    told = []
+    sources = []
 
     def mark_bluff(self, player_id, cards, number):
         assert any(card not in (0, number) for card in cards)
-        self.told.append("bluff")
+        self.sources.append("bluff")
 
     def mark_honest(self, player_id, cards, number):
         assert all(card in (0, number) for card in cards)
-        self.told.append("honest")
+        self.sources.append("honest")
 
     def add_known_cards(self, player_id, cards):
         assert all(0 <= card <= 13 for card in cards)
-        self.told.append("known")
+        self.sources.append("known")
 
     def mark_exhausted(self, player_id, number):
         assert 1 <= number <= 13
-        self.told.append("exhausted")
+        self.sources.append("exhausted")
 
     def update_prior(self, player_id, number, n_cards):
         assert 1 <= n_cards <= 3
-        self.told.append("prior")
+        self.sources.append("prior")
 """
 
 # The formulas in the source's table of signals, each with its value for a zero denominator.
@@ -221,7 +221,7 @@ def attribute_of(bot: Bot, name: str) -> list[object]:
 def test_observe_example_gets_every_kind_of_event(tmp_path: Path) -> None:
     bot = load_bot(tmp_path, "example", EVENT_IMPORTS + EXAMPLE + OBSERVE_ALL + HELPERS)
     whole_games(bot)
-    assert set(attribute_of(bot, "told")) == {"bluff", "honest", "known", "exhausted", "prior"}
+    assert set(attribute_of(bot, "sources")) == {"bluff", "honest", "known", "exhausted", "prior"}
 
 
 def test_the_table_of_signals_can_be_computed_each_turn(tmp_path: Path) -> None:

@@ -174,12 +174,12 @@ def test_a_bot_in_time_plays_the_same_games() -> None:
 
 
 def test_alarm_handler_is_restored() -> None:
-    def heard(*_: object) -> None: ...
+    def on_alarm(*_: object) -> None: ...
 
-    handler, timer = signal.signal(signal.SIGALRM, heard), signal.setitimer(signal.ITIMER_REAL, 1000)
+    handler, timer = signal.signal(signal.SIGALRM, on_alarm), signal.setitimer(signal.ITIMER_REAL, 1000)
     try:
         late("should_doubt")
-        assert signal.getsignal(signal.SIGALRM) is heard
+        assert signal.getsignal(signal.SIGALRM) is on_alarm
         assert signal.getitimer(signal.ITIMER_REAL)[0] > 500
     finally:
         signal.setitimer(signal.ITIMER_REAL, *timer)

@@ -48,9 +48,9 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         yield tmp_path
 
 
-def error_of(clone: Path, **said: Any) -> str:
+def error_of(clone: Path, **values: Any) -> str:
     registry = find_bots(clone)
-    run = resolve(Config(games=3, table_sizes=[3], **{"bots": ["MyBot"], **said}), registry)
+    run = resolve(Config(games=3, table_sizes=[3], **{"bots": ["MyBot"], **values}), registry)
     return str(ChunkPlayer(run).play(range(run.experiment.deals), lambda: False).error)
 
 
@@ -58,9 +58,9 @@ def test_compiled_twin_of_the_same_bytes_plays(clone: Path) -> None:
     assert "the twin is asked (my_bot.py, line 9)" in error_of(clone)
 
 
-@pytest.mark.parametrize("said", [{"bot_deadline": 60}, {"bots": [{"bot": "MyBot", "eager": False}]}])
-def test_bot_with_settings_or_deadline_plays_from_its_file(clone: Path, said: dict[str, Any]) -> None:
-    assert error_of(clone, **said) == "None"
+@pytest.mark.parametrize("usage", [{"bot_deadline": 60}, {"bots": [{"bot": "MyBot", "eager": False}]}])
+def test_bot_with_settings_or_deadline_plays_from_its_file(clone: Path, usage: dict[str, Any]) -> None:
+    assert error_of(clone, **usage) == "None"
 
 
 def test_edited_file_is_not_replaced_by_its_compiled_twin(clone: Path) -> None:

@@ -137,8 +137,8 @@ def test_nodes_answer_exact_bools_and_draw_only_from_their_own_stream(bot: Bot, 
             twin = in_seat(bot.cls, hands[player.id].cards, framework=Scripted())
             twin.rng = Random(p.board_cards)
             for node in "AB" if p.board_cards == 0 else "CDE":
-                said = getattr(twin, NODES_A_TO_E[node])(p)
-                assert said is True or said is False
+                answer = getattr(twin, NODES_A_TO_E[node])(p)
+                assert answer is True or answer is False
             asked += 1
     assert asked or not issubclass(bot.cls, FiveNodes)
 

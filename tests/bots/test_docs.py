@@ -136,8 +136,8 @@ def test_a_bots_own_tests_pass_as_the_guide_shows(workshop: Shell) -> None:
     line_of_shell("dubito new bot MyBot", workshop)
     (source,) = bots_and_tests()[1]
     (workshop.folder / "test_my_bot.py").write_text(source)
-    said = line_of_shell(blocks("sh")[-1].strip(), workshop)
-    assert f"{source.count('def test_')} passed" in said
+    output = line_of_shell(blocks("sh")[-1].strip(), workshop)
+    assert f"{source.count('def test_')} passed" in output
 
 
 def test_the_config_gives_the_twin_its_setting(workshop: Shell) -> None:

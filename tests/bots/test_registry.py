@@ -186,10 +186,10 @@ def test_unusable_file_is_named_and_does_not_affect_others(tmp_path: Path, fault
     write_bot(tmp_path, "zgood", SOURCE.format(name="ZGood"), kind)
     registry = find_bots(tmp_path)
     assert registry.bots.keys() == REGISTRY.bots.keys() | {"ZGood"}
-    (said,) = broken(tmp_path)
-    assert said.startswith(f"bots/{kind}/odd.py: ")
-    assert reason in said
-    assert "\n" not in said
+    (message,) = broken(tmp_path)
+    assert message.startswith(f"bots/{kind}/odd.py: ")
+    assert reason in message
+    assert "\n" not in message
     for asked in ("Odd", "OddBot", "odd"):
         with pytest.raises(UsageError, match=f"bot '{asked}' cannot be used: bots/{kind}/odd.py: "):
             registry.find(asked)

@@ -127,7 +127,7 @@ def test_planted_secrets_are_removed(tmp_path: Path, protocol: Api, monkeypatch:
         player = player_at(server, protocol, api_key_env=variable)
         with vcrpy.use_cassette(str(file), decode_compressed_response=True, **hooks):
             run_games(small(player, games=1, turns=3), tmp_path / "run", in_flight=1)
-        assert KEY in str(server.heard[0].headers), "the key must have been sent"
+        assert KEY in str(server.requests[0].headers), "the key must have been sent"
     text = file.read_text()
     for planted in (KEY, COOKIE, ORGANISATION, UUID, "planted", "req_0123", server.address):
         assert planted not in text

@@ -86,9 +86,9 @@ class _Page:
             if key == "format":
                 continue
             here = [self.inside[name] for name in re.findall(r"\$defs/(\w+)", json.dumps(of)) if name in self.inside]
-            said = [self.type(of), *(_clause(part["description"]) for part in here), of.get("description", "")]
+            text = [self.type(of), *(_clause(part["description"]) for part in here), of.get("description", "")]
             within = "".join(self.keys(part, f"{indent}  ") for part in here)
-            lines.setdefault("; ".join(filter(None, said)) + f"\n{within}", []).append(f"`{key}`")
+            lines.setdefault("; ".join(filter(None, text)) + f"\n{within}", []).append(f"`{key}`")
         return "".join(f"{indent}- {', '.join(keys)}: {rest}" for rest, keys in lines.items())
 
     def _part(self, name: str) -> str:

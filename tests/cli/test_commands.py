@@ -332,8 +332,8 @@ def test_latest_run_is_not_a_part_of_a_rating(shell: Shell) -> None:
 # --- Cassettes ---
 
 
-def answer(heard: Incoming) -> Response:
-    return respond(heard.protocol, text='{"answer": true}')
+def answer(request: Incoming) -> Response:
+    return respond(request.protocol, text='{"answer": true}')
 
 
 SERVERS: Final = {
@@ -365,11 +365,11 @@ def test_advised_recording_asks_the_same_server_the_same_way(
         ((*command,),) = advised(result.err)
         monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-provider")
         monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-of-the-provider")
-        server.heard.clear()
+        server.requests.clear()
         again = shell(*command, "--no-preflight", "--quiet", "--output", "again")
         assert again.code == 0, again.err
-        assert len(server.heard) == len([*positions.iterdir()])
-        assert "sk-of-the-provider" not in str([(one.headers, one.body) for one in server.heard])
+        assert len(server.requests) == len([*positions.iterdir()])
+        assert "sk-of-the-provider" not in str([(one.headers, one.body) for one in server.requests])
     assert shell("prompts", "test", "./own prompt", "--cassette", "my cassette.yaml").code == 0
     first, second = (parse(["prompts", "test", *one])[1] for one in (words, command[2:]))
     ignored = {"record", "preflight", "quiet", "model"}
@@ -388,9 +388,9 @@ def test_cassette_of_a_run_is_recorded_again_at_its_positions(shell: Shell) -> N
         result = shell("prompts", "test", "./changed", "--cassette", "k.yaml")
         ((*command,),) = advised(result.err)
         assert command[-2:] == ["--positions", "k.yaml"]
-        server.heard.clear()
+        server.requests.clear()
         assert shell(*command, "--no-preflight", "--quiet").code == 0
-        assert len(server.heard) == 4
+        assert len(server.requests) == 4
     assert shell("prompts", "test", "./changed", "--cassette", "k.yaml").code == 0
 
 

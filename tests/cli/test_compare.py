@@ -82,8 +82,8 @@ def test_equal_names_are_distinguished_by_their_run(shell: Shell) -> None:
     assert "+0.0 [-15.0, +15.0]  no: identical" in twins
 
 
-def flawed(heard: Incoming) -> Response:
-    lost = heard.body["model"] == "flawed" and int(sha256(heard.raw).hexdigest(), 16) % 12 == 0
+def flawed(request: Incoming) -> Response:
+    lost = request.body["model"] == "flawed" and int(sha256(request.raw).hexdigest(), 16) % 12 == 0
     return respond("responses", "I would rather not say." if lost else '{"answer": true}')
 
 
@@ -93,11 +93,11 @@ def test_bounds_of_opponents_are_shown(shell: Shell) -> None:
         field = [contender("flawed", "flawed", base_url=url, reasks=0), "StefaBot"]
         alone = config_file(*field, games=6, name="alone.yaml", bots=["UsualBot"], rules={"max_turns": 24})
         seated = config_file(games=4, name="seated.yaml", bots=field, rules={"max_turns": 24})
-        said = [shell("run", config, "--quiet").out for config in (alone, seated)]
+        outputs = [shell("run", config, "--quiet").out for config in (alone, seated)]
     title = "Fallbacks in all seats: results if games with fallbacks counted as losses or hard wins"
-    assert "Fallbacks of contenders: " in said[0]
-    assert [title in out for out in said] == [False, True], "the contenders' table already has it"
-    header, row = said[1].split(f"{title}\n")[1].splitlines()[:2]
+    assert "Fallbacks of contenders: " in outputs[0]
+    assert [title in out for out in outputs] == [False, True], "the contenders' table already has it"
+    header, row = outputs[1].split(f"{title}\n")[1].splitlines()[:2]
     assert re.split("  +", header)[3:] == ENDS
     name, _, games, share, low, high, *hard = re.split("  +", row)
     results = read_yaml(next(Path("runs").glob("seated-*/all_games.yaml")))

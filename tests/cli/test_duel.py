@@ -77,20 +77,20 @@ def test_invalid_rules_are_reported_in_one_sentence(shell: Shell, flags: tuple[s
 
 def test_description_of_a_variant_is_correct() -> None:
     rules = Rules(jokers=0, win_rule="contested", max_turns=8, ranks=2, copies=3, duel=True)
-    told = " ".join(rule_paragraphs(rules, 2))
+    rules_text = " ".join(rule_paragraphs(rules, 2))
     for words in (
         "three cards of each number from 1 to 2 (1 is the ace) and no joker",
         "the other loses",
         "After 8 turns",
     ):
-        assert words in told
+        assert words in rules_text
     for wrong in ("four", "13", "7s", "both lose", "two players are left", "seat 2"):
-        assert wrong not in told
+        assert wrong not in rules_text
 
 
-@pytest.mark.parametrize("said", [{}, {"duel": True}, {"ranks": 5}, {"copies": 2, "ranks": 13}])
-def test_only_changed_rules_are_stored(said: dict[str, Any]) -> None:
-    kept = GAME.rules(**said).model_dump()
-    differs = {key: value for key, value in said.items() if (key, value) != ("ranks", 13)}
+@pytest.mark.parametrize("usage", [{}, {"duel": True}, {"ranks": 5}, {"copies": 2, "ranks": 13}])
+def test_only_changed_rules_are_stored(usage: dict[str, Any]) -> None:
+    kept = GAME.rules(**usage).model_dump()
+    differs = {key: value for key, value in usage.items() if (key, value) != ("ranks", 13)}
     assert kept == {"jokers": 2, "win_rule": "immediate", "max_turns": 1000, **differs}
-    assert GAME.rules_of_run(kept) == Rules(**said)
+    assert GAME.rules_of_run(kept) == Rules(**usage)

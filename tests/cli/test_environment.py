@@ -61,10 +61,10 @@ def test_output_in_narrow_encoding_escapes_other_characters(tmp_path: Path, flag
 
 
 @pytest.mark.parametrize(
-    ("limits", "most", "said"),
+    ("limits", "most", "message"),
     [("ulimit -n 256", 32, "only 32 games are in flight instead of 300"), ("ulimit -S -n 256", 300, "")],
 )
-def test_in_flight_is_limited_by_open_files(tmp_path: Path, limits: str, most: int, said: str) -> None:
+def test_in_flight_is_limited_by_open_files(tmp_path: Path, limits: str, most: int, message: str) -> None:
     """The soft limit is raised, so the hard limit determines how many games can be in flight."""
     code = "from dubito.cli.file_limit import limit_in_flight; print(limit_in_flight(300))"
     ended = subprocess.run(
@@ -75,5 +75,5 @@ def test_in_flight_is_limited_by_open_files(tmp_path: Path, limits: str, most: i
         text=True,
         check=True,
     )
-    assert (ended.stdout, said in ended.stderr) == (f"{most}\n", True)
-    assert said or not ended.stderr
+    assert (ended.stdout, message in ended.stderr) == (f"{most}\n", True)
+    assert message or not ended.stderr

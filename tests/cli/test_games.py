@@ -44,8 +44,8 @@ def test_hands_are_shown_only_on_request(shell: Shell) -> None:
     assert "holds ace" not in hidden
     assert "[really " not in hidden
     assert shown.splitlines()[1].startswith("   1. [StefaBot holds ")
-    told = [line.split(" [really")[0] for line in shown.splitlines() if ". [" not in line[:8]]
-    assert told == hidden.splitlines(), "the same game with more details"
+    lines = [line.split(" [really")[0] for line in shown.splitlines() if ". [" not in line[:8]]
+    assert lines == hidden.splitlines(), "the same game with more details"
 
 
 def test_equal_names_are_distinguished_by_seat(shell: Shell) -> None:
@@ -55,8 +55,8 @@ def test_equal_names_are_distinguished_by_seat(shell: Shell) -> None:
 
 def test_a_saved_game_replays_identically(shell: Shell) -> None:
     for rule in ("immediate", "contested"):
-        told = shell(*GAME, "--win-rule", rule, "--save", f"{rule}.json")
-        assert told.out.endswith(f"record: {rule}.json\n")
+        watched = shell(*GAME, "--win-rule", rule, "--save", f"{rule}.json")
+        assert watched.out.endswith(f"record: {rule}.json\n")
         result = shell("replay", f"{rule}.json")
         assert (result.code, result.err) == (0, "")
         assert result.out.startswith("identical: ")

@@ -100,7 +100,7 @@ def test_model_progress_is_a_bar_above_other_output(
 
 
 @pytest.mark.parametrize(
-    ("course", "said"),
+    ("course", "parts"),
     [
         (((10, 1), (20, 11)), ["", ", 29 s left"]),  # a machine that is still loading
         # The first answers are from the cache.
@@ -109,14 +109,14 @@ def test_model_progress_is_a_bar_above_other_output(
     ],
 )
 def test_time_left_follows_the_recent_speed(
-    course: tuple[tuple[int, int], ...], said: list[str], capsys: pytest.CaptureFixture[str]
+    course: tuple[tuple[int, int], ...], parts: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = iter((0.0, 0.0, *(float(seconds) for seconds, _ in course)))
     with GamesProgress(40, False, lambda: next(clock)) as progress:
         for _, games in ((0, 0), *course):
             progress(games)
     lines = capsys.readouterr().err.splitlines()
-    assert [line.partition(" games/s")[2] for line in lines] == said
+    assert [line.partition(" games/s")[2] for line in lines] == parts
 
 
 def test_games_without_models_do_not_affect_time_left() -> None:
@@ -211,19 +211,19 @@ def test_progress_in_a_log_advances_during_long_games(
 ) -> None:
     """Counts are exact from before the first game, because a slow model may think for minutes."""
     monkeypatch.setattr("dubito.cli.output._LOG_INTERVAL", 0.01)
-    make_pause, said = ["5 calls"], threading.Event()
+    make_pause, waited = ["5 calls"], threading.Event()
 
     def more() -> list[str]:
         if make_pause[-1] == "seen":
-            said.set()
+            waited.set()
         return make_pause
 
     with GamesProgress(40, False, time.monotonic, more) as progress:
         progress(7)
         make_pause.append("seen")
-        assert said.wait(30)
-        said.clear()
-        assert said.wait(30), "the second message is missing"
+        assert waited.wait(30)
+        waited.clear()
+        assert waited.wait(30), "the second message is missing"
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) >= 2
     assert "7 of 40 games, 5 calls, seen" in lines[-1]

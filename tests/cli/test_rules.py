@@ -134,8 +134,8 @@ def test_help_shows_the_rules_of_the_game(orchard: Shell, command: str) -> None:
 def test_a_person_plays_by_the_rules_of_the_game(shell: Shell) -> None:
     words = ("play", "--game", "bs", "--max-rounds", "3", "--seed", "1")
     with start(shell.folder, *words, stdin=subprocess.PIPE) as process:
-        told = process.communicate("rules\n", timeout=60)[0]
-    assert "If nobody has won after 3 rounds" in told
+        output = process.communicate("rules\n", timeout=60)[0]
+    assert "If nobody has won after 3 rounds" in output
 
 
 def test_browser_table_uses_the_given_rules(shell: Shell) -> None:

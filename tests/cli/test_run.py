@@ -34,25 +34,25 @@ class Faulty(BotBase):
 '''
 
 
-def digest(said: Result) -> str:
+def digest(result: Result) -> str:
     """Return the results digest from its line."""
-    (line,) = [line for line in said.out.splitlines() if line.startswith("results digest: ")]
+    (line,) = [line for line in result.out.splitlines() if line.startswith("results digest: ")]
     hexadecimal = line.removeprefix("results digest: ")
     assert len(hexadecimal) == 64
     assert set(hexadecimal) <= set("0123456789abcdef")
     return hexadecimal
 
 
-def rows(said: Result, title: str) -> dict[str, list[str]]:
+def rows(result: Result, title: str) -> dict[str, list[str]]:
     """Return the other cells by first cell for the table under a title."""
-    lines = said.out.splitlines()
+    lines = result.out.splitlines()
     start = next(place for place, line in enumerate(lines) if line.startswith(title))
     cells = [line.replace("[", "").replace("]", "").replace(",", "").split() for line in lines[start + 2 : start + 5]]
     return {first: rest for first, *rest in cells}
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--max-rounds", "5"), "--max-rounds: dubito has no such rule; did you mean 'max_turns'?"),
         (("--temperature", "1"), "--temperature is not a flag; set `parameters: {temperature: ...}` on the player"),
@@ -63,10 +63,10 @@ def rows(said: Result, title: str) -> dict[str, list[str]]:
         (("--contenders", "house:house-sharp@nothing"), "no prompt is named 'nothing': choose from"),
     ],
 )
-def test_misplaced_flag_gets_a_hint(shell: Shell, words: tuple[str, ...], said: str) -> None:
+def test_misplaced_flag_gets_a_hint(shell: Shell, words: tuple[str, ...], message: str) -> None:
     ended = shell("run", *words)
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err.startswith(f"dubito: {said}")
+    assert ended.err.startswith(f"dubito: {message}")
 
 
 def test_only_commands_with_lists_get_the_hint_about_commas(shell: Shell) -> None:

@@ -127,7 +127,7 @@ def test_the_report_of_an_exported_run_is_served_on_loopback(shell: Shell) -> No
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("a", "b"), "a report covers one run"),
         (("--title", "T"), "--title needs --site"),
@@ -135,7 +135,7 @@ def test_the_report_of_an_exported_run_is_served_on_loopback(shell: Shell) -> No
         (("--site", "s"), "--site needs the run folders"),
     ],
 )
-def test_options_of_a_report_and_of_a_site_are_not_mixed(shell: Shell, words: tuple[str, ...], said: str) -> None:
+def test_options_of_a_report_and_of_a_site_are_not_mixed(shell: Shell, words: tuple[str, ...], message: str) -> None:
     refused = shell("report", *words)
     assert (refused.code, refused.out) == (2, "")
-    assert said in refused.err
+    assert message in refused.err

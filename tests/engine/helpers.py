@@ -173,14 +173,14 @@ class Scripted(PlayerAI):
         super().__init__(id)
         self.moves = list(moves)
         self.seen: list[TurnData] = []
-        self.heard: list[GameEvent] = []
+        self.observed: list[GameEvent] = []
 
     def play(self, p: TurnData) -> TurnOutput:
         self.seen.append(p)
         return output(self.moves.pop(0))
 
     def observe(self, event: GameEvent) -> None:
-        self.heard.append(event)
+        self.observed.append(event)
 
 
 def scripted(*moves: str) -> Entrant:

@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 Move = tuple[tuple[int, ...], int | None] | None
-Told = tuple[object, ...]
+Change = tuple[object, ...]
 
 
 class Lay(NamedTuple):
@@ -83,7 +83,7 @@ def changed(world: World, seat: int, hand: tuple[int, ...]) -> World:
     return world._replace(hands=tuple(hand if other == seat else old for other, old in enumerate(world.hands)))
 
 
-def lay(world: World, cards: tuple[int, ...], number: int | None) -> tuple[World, list[Told]]:
+def lay(world: World, cards: tuple[int, ...], number: int | None) -> tuple[World, list[Change]]:
     """Move cards face down from the hand to the pile (R3)."""
     seat, claim = world.mover, number or world.claim
     rest = list(world.hands[seat])
@@ -96,7 +96,7 @@ def lay(world: World, cards: tuple[int, ...], number: int | None) -> tuple[World
     return world, [("played", seat, claim, len(cards))]
 
 
-def turn_over(world: World) -> tuple[World, list[Told]]:
+def turn_over(world: World) -> tuple[World, list[Change]]:
     """Resolve a doubt: the bluffer takes everything (R7), or the doubter all but the play's jokers (R6)."""
     target, shown = world.pile[-1]
     honest = true(shown, world.claim)
@@ -104,36 +104,36 @@ def turn_over(world: World) -> tuple[World, list[Told]]:
     taken = below + (tuple(card for card in shown if card) if honest else shown)
     jokers = tuple(card for card in shown if not card) if honest else ()
     loser = world.mover if honest else target
-    told: Told = ("doubted", world.mover, target, not honest, shown, taken, world.claim, len(jokers))
+    changes: Change = ("doubted", world.mover, target, not honest, shown, taken, world.claim, len(jokers))
     turn = Turn(world.mover, world.free, False, (), honest, target)
     world = changed(world, loser, world.hands[loser] + taken)
-    return world._replace(pile=(), claim=0, gone=world.gone + jokers, log=(*world.log, turn)), [told]
+    return world._replace(pile=(), claim=0, gone=world.gone + jokers, log=(*world.log, turn)), [changes]
 
 
-def drop_sets(world: World) -> tuple[World, list[Told]]:
+def drop_sets(world: World) -> tuple[World, list[Change]]:
     """Discard sets (R8). All hands are checked, although only one can have grown."""
-    told: list[Told] = []
+    changes: list[Change] = []
     for seat in range(len(world.hands)):
         for number in range(1, world.ranks + 1):
             held = world.hands[seat]
             if held.count(number) == world.copies:
-                told.append(("discarded", seat, number))
+                changes.append(("discarded", seat, number))
                 world = changed(world, seat, tuple(card for card in held if card != number))
                 world = world._replace(gone=world.gone + (number,) * world.copies, sets=(*world.sets, number))
-    return world, told
+    return world, changes
 
 
 def left_over(world: World) -> int:
     return min(2, len(world.hands) - 1)
 
 
-def leave(world: World) -> tuple[World, list[Told]]:
+def leave(world: World) -> tuple[World, list[Change]]:
     """Let empty hands win (R9, R10): first a pending winner; a new one waits if its play can still be contested."""
     last, before = world.log[-1], world.pending
     empty = [seat for seat in seated(world) if not world.hands[seat]]
     empty.sort(key=lambda seat: seat != before)
     world = world._replace(pending=None)
-    told: list[Told] = []
+    changes: list[Change] = []
     for seat in empty:
         if len(seated(world)) == left_over(world):
             break
@@ -141,8 +141,8 @@ def leave(world: World) -> tuple[World, list[Told]]:
             world = world._replace(pending=seat)
         else:
             world = world._replace(winners=(*world.winners, seat))
-            told.append(("won", seat, len(world.winners)))
-    return world, told
+            changes.append(("won", seat, len(world.winners)))
+    return world, changes
 
 
 def hand_on(world: World) -> World:
@@ -157,7 +157,7 @@ def hand_on(world: World) -> World:
     return world._replace(end="capped") if spent >= world.cap else world
 
 
-def after(world: World, move: Move) -> tuple[World, list[Told]]:
+def after(world: World, move: Move) -> tuple[World, list[Change]]:
     """Return the world after a legal move, and its public events in order (R26)."""
     world, acted = turn_over(world) if move is None else lay(world, *move)
     world, dropped = drop_sets(world)

@@ -21,12 +21,12 @@ from dubito.games.dubito.events import (
 from tests.conftest import in_gate
 from tests.engine import reference
 from tests.engine.helpers import WIN_RULES, Deal, Setup, legal_outputs, new_game, output, position, random_output
-from tests.engine.reference import Told, World
+from tests.engine.reference import Change, World
 
 GAMES = 30  # per combination of win rule, number of players and jokers; a third of this in the gate
 
 
-def describe_event(event: GameEvent) -> Told:
+def describe_event(event: GameEvent) -> Change:
     """Return an event of the engine in the reference's form."""
     match event:
         case CardsPlayedEvent():
@@ -111,11 +111,11 @@ def compare_end(game: State, world: World) -> None:
         assert game.result(seat) == reference.outcome(world, seat)
 
 
-def sights(before: World, told: Sequence[Told], now: World) -> set[str]:
+def sights(before: World, changes: Sequence[Change], now: World) -> set[str]:
     """Return the rare events in this turn."""
-    kinds = [event[0] for event in told]
-    caught = told[0][0] == "doubted" and told[0][3] is True
-    losers = {event[1] for event in told if event[0] == "discarded"}
+    kinds = [event[0] for event in changes]
+    caught = changes[0][0] == "doubted" and changes[0][3] is True
+    losers = {event[1] for event in changes if event[0] == "discarded"}
     early = len(before.log) > 1 and {"won"} <= set(kinds)
     found = {
         "two sets at once": kinds.count("discarded") > 1,
@@ -125,8 +125,8 @@ def sights(before: World, told: Sequence[Told], now: World) -> set[str]:
         "caught player leaves and the game is over": caught and "won" in kinds and now.end == "over",
         "pending winner caught": before.pending is not None and caught,
         "pending winner caught leaves by discarding": caught and before.pending in losers & set(now.winners),
-        "two leave in a row": early and before.log[-1].seat in before.winners and told[0][0] == "played",
-        "a play ends the game": told[0][0] == "played" and now.end == "over",
+        "two leave in a row": early and before.log[-1].seat in before.winners and changes[0][0] == "played",
+        "a play ends the game": changes[0][0] == "played" and now.end == "over",
         "loser without cards": now.end == "over" and any(not now.hands[seat] for seat in reference.seated(now)),
         "pending at the cap": now.end == "capped" and now.pending is not None,
         "free turn at the cap": now.end == "capped" and before.free,
@@ -146,9 +146,9 @@ def play_both(game: State, choose: Callable[[State], TurnOutput], every_way: boo
         if every_way:
             assert {as_move(way) for way in legal_outputs(game)} == set(reference.moves(world))
         before, output = world, choose(game)
-        world, told = reference.after(before, as_move(output))
-        assert [describe_event(event) for event in game.apply(output)] == told
-        seen |= sights(before, told, world)
+        world, changes = reference.after(before, as_move(output))
+        assert [describe_event(event) for event in game.apply(output)] == changes
+        seen |= sights(before, changes, world)
     compare(game, world)
     compare_end(game, world)
     return seen

@@ -30,7 +30,7 @@ BOTH = pytest.mark.parametrize("win_rule", WIN_RULES)
 
 
 def collect_events(at: Table) -> list[list[GameEvent]]:
-    return [script(at, seat).heard[1:] for seat in range(len(at.players))]
+    return [script(at, seat).observed[1:] for seat in range(len(at.players))]
 
 
 def play(hands: str, win_rule: WinRule, *moves: str) -> tuple[Table[State], list[GameEvent]]:
@@ -46,7 +46,7 @@ def play(hands: str, win_rule: WinRule, *moves: str) -> tuple[Table[State], list
 def test_r26_everyone_observes_the_start(win_rule: WinRule) -> None:
     at = table(position("A2/345/6/7", win_rule))
     for seat in range(4):
-        assert script(at, seat).heard == [GameStartEvent(CardList([0, 1, 2, 3]), CardList([2, 3, 1, 1]))]
+        assert script(at, seat).observed == [GameStartEvent(CardList([0, 1, 2, 3]), CardList([2, 3, 1, 1]))]
 
 
 @BOTH
@@ -178,7 +178,7 @@ def test_r26_events_and_turn_data_have_card_lists() -> None:
     assert isinstance(doubt, DoubtResolvedEvent)
     assert type(doubt.latest_cards) is type(doubt.board_cards) is CardList
     assert type(at.state.turn_data().playing_cards) is CardList
-    start = script(at, 0).heard[0]
+    start = script(at, 0).observed[0]
     assert isinstance(start, GameStartEvent)
     assert type(start.player_ids) is type(start.initial_card_counts) is CardList
 
@@ -211,4 +211,4 @@ def test_game_continues_after_its_last_observer_leaves() -> None:
     assert at.watchers == []
     assert step(at)[1] == []
     assert play_game(at).over
-    assert script(at, 0).heard[1:] == [CardsPlayedEvent(0, 9, 1), PlayerWonEvent(0, 1)]
+    assert script(at, 0).observed[1:] == [CardsPlayedEvent(0, 9, 1), PlayerWonEvent(0, 1)]

@@ -128,14 +128,14 @@ def test_r13_a_bot_that_fails_to_observe_still_plays() -> None:
     step(at)
     assert at.fallback_turns == [0, 0, 0]
     assert [error.seat for error in at.errors] == [0] * 3
-    assert len(script(at, 1).heard) == 3
+    assert len(script(at, 1).observed) == 3
 
 
 def test_r13_the_table_observes_a_fallback_turn_too() -> None:
     at = table(position("A2/34/56"), failing("play"), fallback=RandomBoi)
     output, events = step(at)
     assert len(events) == 1
-    assert script(at, 1).heard[1:] == events
+    assert script(at, 1).observed[1:] == events
     assert output.cards == at.state.board
 
 

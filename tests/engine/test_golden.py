@@ -47,10 +47,10 @@ def test_folder_has_exactly_the_golden_games() -> None:
 
 def test_golden_games_cover_every_kind_of_event() -> None:
     """R6, R8, R9, R12: the games cover both win rules and 3, 5 and 8 players."""
-    told = "\n".join(line for game in golden.GAMES for line in load_golden(game).story)
+    text = "\n".join(line for game in golden.GAMES for line in load_golden(game).story)
     for words in ("plays", ": a bluff.", ": honest.", "the game. ", "discards", "a hard win", "a soft win"):
-        assert words in told
-    assert "unfinished" in told
+        assert words in text
+    assert "unfinished" in text
     assert {(len(game.bots), game.rules.win_rule) for game in golden.GAMES} >= {
         *((3, "immediate"), (3, "contested"), (5, "contested"), (5, "immediate"), (8, "immediate")),
     }
@@ -64,8 +64,8 @@ def tampered(record: GameRecord, turn: int, output: Output | None) -> GameRecord
 
 def first_difference(record: GameRecord) -> int:
     """Return the first line number of the story that a replay does not reproduce."""
-    for number, (told, known) in enumerate(zip([*RECORDS.replay(record), ""], [*record.story, ""], strict=False)):
-        if told != known:
+    for number, (line, known) in enumerate(zip([*RECORDS.replay(record), ""], [*record.story, ""], strict=False)):
+        if line != known:
             return number
     return -1
 

@@ -104,8 +104,8 @@ def test_r13_hostile_exception_is_blamed_on_the_bot(error: type[Exception]) -> N
 
 
 def test_r13_an_exception_that_exits_when_read_is_still_named() -> None:
-    said = blamed(Entrant("Throwing", Throwing, {"error": ExitingError}))
-    assert ": play raised ExitingError: (its text cannot be read) (test_hostile_errors.py, line " in said
+    message = blamed(Entrant("Throwing", Throwing, {"error": ExitingError}))
+    assert ": play raised ExitingError: (its text cannot be read) (test_hostile_errors.py, line " in message
 
 
 def test_r13_control_characters_of_a_file_are_escaped() -> None:

@@ -33,8 +33,8 @@ def read_lines() -> list[Line]:
     rows = [line.split() for line in FILE.read_text().splitlines() if line and not line.startswith("#")]
     rules = {name: name for name in WIN_RULES}
     found = []
-    for said, hands, *ways in rows:
-        rule, _, deck = said.partition(":")
+    for text, hands, *ways in rows:
+        rule, _, deck = text.partition(":")
         ranks, copies = map(int, (deck or "13x4").split("x"))
         found.append(Line(rules[rule], hands, tuple(map(int, ways)), ranks, copies))  # type: ignore[index]
     return found

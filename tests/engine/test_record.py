@@ -167,8 +167,8 @@ def complaint(text: str) -> str:
 def test_a_malformed_record_is_a_usage_error(subtests: pytest.Subtests) -> None:
     for change, words in MALFORMED:
         with subtests.test(change=change, words=words):
-            said = complaint(json.dumps({**plain(), **change}))
-            assert said == words or said.startswith(f"this is not a game record: {words}: ")
+            message = complaint(json.dumps({**plain(), **change}))
+            assert message == words or message.startswith(f"this is not a game record: {words}: ")
 
 
 _OTHER_CARDS: Final = "the record's cards do not match its seed, so it was modified or is damaged"

@@ -32,9 +32,9 @@ from dubito.llm.decide import StatedProbability
 class Stater(RandomBoi):
     """States a probability, null or nonsense, each time it is asked whether it doubts."""
     def should_doubt(self, p):
-        said = self.rng.choice([0.0, 0.25, 1.0, None])
-        impossible = said is None and self.rng.random() < 0.5
-        self._seating.services.stated.append(StatedProbability(self.id, 0, said, impossible))
+        stated_probability = self.rng.choice([0.0, 0.25, 1.0, None])
+        impossible = stated_probability is None and self.rng.random() < 0.5
+        self._seating.services.stated.append(StatedProbability(self.id, 0, stated_probability, impossible))
         return super().should_doubt(p)
 '''
 

@@ -39,9 +39,9 @@ def test_chance_is_what_the_random_player_reaches_as_a_contender(
     if game != "dubito":
         pytest.importorskip("pyspiel")
     seats = 1 if game == "dubito" else 2
-    said = {"game": game, "games": 20 * seats, **config}
-    line = find_chance(_run(contender("asker"), **said), 20)
-    played = play_all(_run(bot, **said).experiment, tmp_path / "run")
+    settings = {"game": game, "games": 20 * seats, **config}
+    line = find_chance(_run(contender("asker"), **settings), 20)
+    played = play_all(_run(bot, **settings).experiment, tmp_path / "run")
     (row,) = contender_ranking(played.tally, played.contenders, played.game.results)
     assert line is not None
     assert (line.bot, line.deals, line.rates) == (bot, 20, row.rates)
@@ -65,8 +65,8 @@ def test_chance_lies_outside_the_run(tmp_path: Path, shell: Shell) -> None:
         assert (run.game_count, run.names) == (12, ["StefaBot", "UsualBot", "house:house-random@plain"])
         assert run.chance is not None
         assert run.chance.deals == 12
-    told = json.loads(shell("run", "r", "--json").out)["chance"]
-    assert (told["bot"], told["deals"], told["rates"].keys() > {"score"}) == ("RandomBoi", 12, True)
+    output = json.loads(shell("run", "r", "--json").out)["chance"]
+    assert (output["bot"], output["deals"], output["rates"].keys() > {"score"}) == ("RandomBoi", 12, True)
     assert shell("report", "r").code == 0
     page = (shell.folder / "r" / "report" / "index.html").read_text()
     assert f"dashed line: RandomBoi, which decides at random, in the same seats: {line}" in page

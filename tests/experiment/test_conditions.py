@@ -1,4 +1,4 @@
-"""Conditions of a config: crossed with the models, told in any prompt, and measured on the same deals."""
+"""Conditions of a config: crossed with the models, added to any prompt, and measured on the same deals."""
 
 import json
 from typing import Any
@@ -45,13 +45,13 @@ def test_names_of_crossed_players_are_short_forms() -> None:
 @pytest.mark.parametrize("condition", ["may-deceive", "must-not-lie", name_incentive(3, -1)])
 def test_condition_is_added_to_the_text_of_every_prompt(family: str, condition: str) -> None:
     prompt, silent = load_prompt(f"{family}+{condition}", REPO), load_prompt(family, REPO)
-    _, told = title_and_paragraph(prompt.sources)
-    assert told
+    _, paragraph = title_and_paragraph(prompt.sources)
+    assert paragraph
     assert prompt.digest != silent.digest
     for node in "AC":
         under, plain = (one.render(example_position(node)) for one in (prompt, silent))
         assert (under.user, under.history) == (plain.user, plain.history)
-        assert under.system == f"{plain.system}\n{told}\n"
+        assert under.system == f"{plain.system}\n{paragraph}\n"
     assert load_prompt(f"{family}+{condition}", REPO) is prompt, "it is tested once"
 
 
@@ -93,10 +93,10 @@ def test_conditions_without_a_model_are_refused() -> None:
     )
 
 
-def obey(heard: Incoming) -> Response:
+def obey(request: Incoming) -> Response:
     """Never doubt and bluff whenever possible, except that the obedient model does not bluff if told not to lie."""
-    obeys = heard.body["model"] == "obedient" and b"You must not lie" in heard.raw
-    return respond("responses", '{"answer": false}' if obeys or b"Do you doubt?" in heard.raw else '{"answer": true}')
+    obeys = request.body["model"] == "obedient" and b"You must not lie" in request.raw
+    return respond("responses", '{"answer": false}' if obeys or b"Do you doubt?" in request.raw else '{"answer": true}')
 
 
 def test_violations_and_effects_are_measured_on_the_same_deals(shell: Shell) -> None:

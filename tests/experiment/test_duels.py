@@ -77,14 +77,14 @@ def test_tables_of_three_have_no_duel_sums() -> None:
 
 def test_matrix_and_pairs_agree(tally: Tally) -> None:
     names = ["A", "B", "C"]
-    matrix, pairs, said = duel_tables(tally, names, RESULTS)
+    matrix, pairs, summary = duel_tables(tally, names, RESULTS)
     assert isinstance(matrix, ResultTable)
     assert isinstance(pairs, ResultTable)
-    assert isinstance(said, Paragraph)
+    assert isinstance(summary, Paragraph)
     assert [row[0] for row in matrix.rows] == ["A", "C", "B"]
     assert [row[-1] for row in matrix.rows] == [6, 2, 4]
     assert [(row[0], row[2], row[-1]) for row in pairs.rows] == [("A", "C", 2), ("A", "B", 4)]
-    assert said.text.startswith("Going first is worth +50.0 [")
+    assert summary.text.startswith("Going first is worth +50.0 [")
     assert [isinstance(cell, Rate) and cell.value for cell in matrix.rows[0][2:4]] == [1.0, pytest.approx(5 / 6)]
     assert Duels(tally, RESULTS, RESULTS.measures[0]).games(0, seat=BOTH) == 6
 

@@ -74,13 +74,13 @@ def fill_in(server: Server) -> str:
 def check_played_once(folder: Path, printed: str, server: Server) -> None:
     assert len(re.findall(r"games: 4 1002 \w+ \w+", printed)) == 1, printed
     assert {path.parent.name for path in folder.glob("*/manifest.yaml")} == {"models", "bots"}
-    assert rows(folder / "models", "SELECT count(*) FROM tries") == [(len(server.heard),)]
-    assert len(server.heard) > 4
+    assert rows(folder / "models", "SELECT count(*) FROM tries") == [(len(server.requests),)]
+    assert len(server.requests) > 4
 
 
 @pytest.mark.parametrize("way", in_gate(WAYS, ["script without a guard"]))
 def test_caller_of_a_run_plays_and_pays_only_once(way: str, tmp_path: Path) -> None:
-    with Server(lambda heard: respond(heard.protocol)) as server:
+    with Server(lambda request: respond(request.protocol)) as server:
         done = WAYS[way](fill_in(server), tmp_path)
         assert (done.returncode, done.stderr) == (0, "")
         check_played_once(tmp_path, done.stdout, server)
@@ -93,7 +93,7 @@ def test_a_notebook_kernel_plays_and_pays_only_once(tmp_path: Path, monkeypatch:
     nbclient, nbformat = import_module("nbclient"), import_module("nbformat")
 
     monkeypatch.setenv("PYTHONPATH", str(REPO))
-    with Server(lambda heard: respond(heard.protocol)) as server:
+    with Server(lambda request: respond(request.protocol)) as server:
         cells = [nbformat.v4.new_code_cell(part) for part in fill_in(server).split("\n\n")]
         notebook = nbformat.v4.new_notebook(cells=cells)
         played = nbclient.execute(notebook, cwd=str(tmp_path))

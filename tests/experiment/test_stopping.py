@@ -84,7 +84,7 @@ def test_pairs_share_the_error_rate_and_all_must_be_decided() -> None:
 
 
 @pytest.mark.parametrize(
-    ("weights", "difference", "told"),
+    ("weights", "difference", "interval"),
     [
         ((0.2, 0.2, 0.2, 0.2, 0.2), 0, (0, 0.1)),
         ((0.02, 0.01, 0.94, 0.01, 0.02), 0, (0, 0.1)),
@@ -93,12 +93,12 @@ def test_pairs_share_the_error_rate_and_all_must_be_decided() -> None:
     ],
 )
 def test_equal_players_rarely_differ_and_unequal_mostly_do(
-    weights: tuple[float, ...], difference: float, told: tuple[float, float]
+    weights: tuple[float, ...], difference: float, interval: tuple[float, float]
 ) -> None:
     """A small version of `benchmarks/stopping.py`, which simulates 500 comparisons per cell."""
     tests = compared(weights, 4, 60, within=2 * THREE if difference == 0 else THREE)
     apart = [test for test in tests if test.verdict == "different"]
-    assert told[0] <= len(apart) / len(tests) <= told[1]
+    assert interval[0] <= len(apart) / len(tests) <= interval[1]
     if difference:
         assert all(test.sign == 1 for test in apart)
     held = 0

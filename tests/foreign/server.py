@@ -48,7 +48,7 @@ class Habits:
 
 
 @dataclass
-class Heard:
+class LoggedRequest:
     """A received call: its time, its body, and the status of the answer."""
 
     at: float
@@ -80,7 +80,7 @@ class Foreign:
 
     def __init__(self, habits: Habits, reply: Reply = by_the_question) -> None:
         self.habits, self._reply = habits, reply
-        self.heard: list[Heard] = []
+        self.requests: list[LoggedRequest] = []
         self.under_way = self.most = 0
         self._start: float | None = None
         self._burst: float | None = None  # start of the burst
@@ -102,7 +102,7 @@ class Foreign:
         return address if protocol == "messages" else f"{address}/v1"
 
     def count(self, status: int) -> int:
-        return sum(heard.status == status for heard in self.heard)
+        return sum(request.status == status for request in self.requests)
 
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
@@ -140,9 +140,13 @@ class Foreign:
         (protocol,) = [name for name in PROTOCOLS if path.endswith(PATH_OF[name])]
         answer = self._failed() or self._refused(protocol, body, now)
         if answer is None:
-            said = self._reply(protocol, body)
-            answer = said if isinstance(said, Answer) else Answer(200, json.dumps(said), self._told(now))
-        self.heard.append(Heard(now, body, answer.status))
+            response = self._reply(protocol, body)
+            answer = (
+                response
+                if isinstance(response, Answer)
+                else Answer(200, json.dumps(response), self._limit_headers(now))
+            )
+        self.requests.append(LoggedRequest(now, body, answer.status))
         if answer is LOST["silence"]:
             await self._stop.wait()
         if answer.status == 200:
@@ -175,7 +179,7 @@ class Foreign:
         seconds = max(limit.wait(amount) for limit, amount in wanted)
         words = self.habits.quota or "Rate limit reached"
         kind = "insufficient_quota" if self.habits.quota else "rate_limit_error"
-        return Answer(429, error_body(protocol, kind, words), self._told(now) | self._retry_after(seconds))
+        return Answer(429, error_body(protocol, kind, words), self._limit_headers(now) | self._retry_after(seconds))
 
     def _is_overloaded(self, now: float) -> bool:
         """Return whether the burst of errors is in progress.
@@ -185,7 +189,7 @@ class Foreign:
         if self.habits.overloaded is None:
             return False
         first, seconds = self.habits.overloaded
-        if self._burst is None and len(self.heard) >= first:
+        if self._burst is None and len(self.requests) >= first:
             self._burst = now
         return self._burst is not None and now < self._burst + seconds
 
@@ -202,7 +206,7 @@ class Foreign:
                 return {"retry-after": format_datetime(moment, usegmt=True)}
         return {}
 
-    def _told(self, now: float) -> dict[str, str]:
+    def _limit_headers(self, now: float) -> dict[str, str]:
         headers = {}
         for kind, limits in (("requests", self.habits.requests), ("tokens", self.habits.tokens)):
             if not limits or self.habits.headers is None:

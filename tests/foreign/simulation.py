@@ -63,7 +63,7 @@ def simulated(  # noqa: C901, a few events that share a world
     def later(seconds: float, what: Callable[[], None]) -> None:
         heapq.heappush(events, (now + seconds, next(order), what))
 
-    def told() -> list[Limit]:
+    def list_limits() -> list[Limit]:
         if kind is None or limiter is None:
             return []
         whole = math.ceil(limiter.whole() / resolution) * resolution
@@ -80,12 +80,12 @@ def simulated(  # noqa: C901, a few events that share a world
         if lucky and (limiter is None or limiter.left >= cost):
             if limiter is not None:
                 limiter.take(cost)
-            limits = told()
+            limits = list_limits()
             busy += 1
             later(chance.uniform(*latency), lambda: answered(sent, limits))
             return
         seconds = limiter.wait(cost) if limiter is not None else 0.0
-        limits = told()
+        limits = list_limits()
         later(_TRIP, lambda: limited(sent, limits, seconds))
 
     def answered(sent: OpenCall, limits: list[Limit]) -> None:

@@ -45,7 +45,7 @@ MINUTE: Final = "Rate limit reached for gpt-4o in organization org-1 on requests
 OF_A_RATE: Final[dict[str, tuple[int, object]]] = {
     "OpenAI": (429, error_body(MINUTE, code="rate_limit_exceeded")),
     "LiteLLM, of three": (429, error_body("Crossed TPM / RPM / Max Parallel Request Limit: rpm_limit: 5")),
-    "nothing said": (429, "Too Many Requests"),
+    "no wait stated": (429, "Too Many Requests"),
 }
 
 
@@ -101,16 +101,16 @@ def test_higher_concurrency_is_kept_if_accepted() -> None:
 def test_permanently_empty_limit_is_ignored() -> None:
     """Some proxies always send the same rate limit headers, which are believed only after a refusal."""
     pace, now = Pacer(), 0.0
-    told = [Limit("requests", 2.0, 0.0, 60.0)]
+    limits = [Limit("requests", 2.0, 0.0, 60.0)]
     for number in range(40):
         while (seconds := pace.delay(now, {})) > 0:
             now += seconds
-        pace.count_accepted(pace.start(now), now, told)
+        pace.count_accepted(pace.start(now), now, limits)
         now += 0.5
         if number == 10:
             begun = now
     assert now - begun == 29 * 0.5
-    pace.count_refusal(pace.start(now), now, 1.0, told)
+    pace.count_refusal(pace.start(now), now, 1.0, limits)
     assert pace.delay(now + 1.5, {}) > 0
 
 

@@ -22,9 +22,9 @@ CASES: dict[str, Case] = {
     "large bursts, headers": (lambda: Bucket(RATE, 500), RATE, {"kind": "requests", "retry_after": "exact"}),
     "small bursts, exact times": (lambda: Bucket(RATE, 8), RATE, {"retry_after": "exact"}),
     "small bursts, whole seconds": (lambda: Bucket(RATE, 8), RATE, {"retry_after": "whole"}),
-    "small bursts, nothing told": (lambda: Bucket(RATE, 8), RATE, {}),
+    "small bursts, no limits stated": (lambda: Bucket(RATE, 8), RATE, {}),
     "large bursts, whole seconds": (lambda: Bucket(RATE, 500), RATE, {"retry_after": "whole"}),
-    "large bursts, nothing told": (lambda: Bucket(RATE, 500), RATE, {}),
+    "large bursts, no limits stated": (lambda: Bucket(RATE, 500), RATE, {}),
     "slow, moments in seconds": (
         lambda: Bucket(50, 50),
         50,
@@ -36,7 +36,7 @@ CASES: dict[str, Case] = {
         {"kind": "requests", "retry_after": "whole", "resolution": 1.0},
     ),
     "tokens, headers": (lambda: Bucket(TOKENS, TOKENS / 10), TOKENS / A_CALL, {"kind": "tokens", "cost": A_CALL}),
-    "tokens, nothing told": (lambda: Bucket(TOKENS, TOKENS / 10), TOKENS / A_CALL, {"cost": A_CALL}),
+    "tokens, no limits stated": (lambda: Bucket(TOKENS, TOKENS / 10), TOKENS / A_CALL, {"cost": A_CALL}),
     "fast, whole seconds": (
         lambda: Bucket(6000, 100),
         6000,
@@ -46,29 +46,29 @@ CASES: dict[str, Case] = {
 WINDOWS: dict[str, dict[str, Any]] = {
     "headers": {"kind": "requests", "retry_after": "whole"},
     "whole seconds": {"retry_after": "whole"},
-    "nothing told": {},
+    "no limits stated": {},
 }
 
 
 @pytest.mark.parametrize(("in_flight", "case"), in_gate(product([32, 128], CASES), zip(cycle([32, 128]), CASES)))
 def test_rate_reaches_90_percent_with_at_most_5_percent_refused(case: str, in_flight: int) -> None:
-    limiter, rate, told = CASES[case]
-    end = simulated(limiter(), in_flight, 400 if rate < 100 else 3000 if rate < 1000 else 9000, **told)
+    limiter, rate, headers = CASES[case]
+    end = simulated(limiter(), in_flight, 400 if rate < 100 else 3000 if rate < 1000 else 9000, **headers)
     assert end.share <= 0.05
-    assert min(rate, in_flight / sum(told.get("latency", (1, 3))) * 2 * 60) * 0.9 <= end.rate
+    assert min(rate, in_flight / sum(headers.get("latency", (1, 3))) * 2 * 60) * 0.9 <= end.rate
 
 
 @pytest.mark.parametrize("in_flight", [32, 128])
-@pytest.mark.parametrize("told", WINDOWS)
-def test_fixed_window_is_used_up(told: str, in_flight: int) -> None:
-    end = simulated(Window(RATE), in_flight, 1500, **WINDOWS[told])
+@pytest.mark.parametrize("headers", WINDOWS)
+def test_fixed_window_is_used_up(headers: str, in_flight: int) -> None:
+    end = simulated(Window(RATE), in_flight, 1500, **WINDOWS[headers])
     assert end.share <= 0.05
     assert end.seconds <= 1500 / RATE * 60 * 1.05
 
 
-@pytest.mark.parametrize("told", ["headers", "nothing"])
-def test_sequential_calls_are_not_slowed(told: str) -> None:
-    end = simulated(Bucket(RATE, 8), 1, 200, kind="requests" if told == "headers" else None)
+@pytest.mark.parametrize("headers", ["headers", "nothing"])
+def test_sequential_calls_are_not_slowed(headers: str) -> None:
+    end = simulated(Bucket(RATE, 8), 1, 200, kind="requests" if headers == "headers" else None)
     assert end.refused == 0
     assert end.seconds <= 200 * 2.2
 

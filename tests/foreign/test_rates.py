@@ -22,7 +22,7 @@ LIMITED: Final[dict[str, Callable[[], Habits]]] = {
     "small bursts": lambda: Habits([Bucket(90, 4)], headers="openai", retry_after="ms", latency=QUICK, scale=SCALE),
     "large bursts": lambda: Habits([Bucket(90, 20)], headers="openai", retry_after="exact", latency=QUICK, scale=SCALE),
     "whole seconds": lambda: Habits([Bucket(90, 4)], retry_after="whole", latency=QUICK, scale=SCALE),
-    "nothing told": lambda: Habits([Bucket(90, 4)], latency=QUICK, scale=SCALE),
+    "no limits stated": lambda: Habits([Bucket(90, 4)], latency=QUICK, scale=SCALE),
     "moments": lambda: Habits([Bucket(60, 5)], headers="anthropic", retry_after="whole", latency=QUICK, scale=SCALE),
     "tokens": lambda: Habits(tokens=[Bucket(90 * A_CALL, 4 * A_CALL)], headers="openai", latency=QUICK, scale=SCALE),
     "a fixed minute": lambda: Habits([Window(20, 12.0)], retry_after="whole", latency=QUICK, scale=SCALE),
@@ -41,8 +41,8 @@ def unlimited(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.parametrize(
     ("limits", "in_flight"),
     in_gate(
-        [("small bursts", 1), ("nothing told", 1), *((limits, many) for many in (32, 128) for limits in LIMITED)],
-        [("nothing told", 128), ("moments", 32), ("a fixed minute", 32)],
+        [("small bursts", 1), ("no limits stated", 1), *((limits, many) for many in (32, 128) for limits in LIMITED)],
+        [("no limits stated", 128), ("moments", 32), ("a fixed minute", 32)],
     ),
 )
 def test_rate_limit_does_not_change_results(tmp_path: Path, unlimited: str, limits: str, in_flight: int) -> None:
@@ -51,7 +51,7 @@ def test_rate_limit_does_not_change_results(tmp_path: Path, unlimited: str, limi
     assert run.failure is None
     assert outcomes_of(tmp_path / "run").keys() == {"model"}
     assert run.results_digest == unlimited
-    if limits == "nothing told" and in_flight > 1:
+    if limits == "no limits stated" and in_flight > 1:
         assert server.count(429) > 0, "the limit must be reached"
 
 
@@ -84,10 +84,10 @@ def test_exhausted_daily_limit_stops_the_run_which_can_resume(tmp_path: Path, un
 
 def test_filter_that_declines_some_questions_does_not_stop_the_run(tmp_path: Path) -> None:
     def filtered(protocol: object, body: dict[str, object]) -> dict[str, object] | Answer:
-        said = by_the_question("chat", body)
+        response = by_the_question("chat", body)
         if sum(str(body).encode()) % 15 == 0:
             return Answer(400, error_body("chat", "content_policy_violation", "Your request was rejected."))
-        return said
+        return response
 
     with Foreign(Habits(latency=QUICK, scale=SCALE), filtered) as server:
         run = play_at(server, tmp_path / "run", 32, games=GAMES)

@@ -50,9 +50,9 @@ def requests(name: str) -> dict[str, str]:
         for protocol in PROTOCOLS:
             bodies = []
             for node in game.nodes:
-                told = prompt.render(game.facts.example_position(node.name))
+                rendered = prompt.render(game.facts.example_position(node.name))
                 schema = prompt.form(node.name).schema
-                exchange = Exchange(told.system, told.user, schema, history=told.history)
+                exchange = Exchange(rendered.system, rendered.user, schema, history=rendered.history)
                 bodies.append(build_request(settings(protocol), exchange, "frozen").digest)
             found[f"{name} {title} {protocol}"] = compute_digest(bodies)
     return found

@@ -60,8 +60,8 @@ def request_digests() -> dict[str, str]:
 
 
 def request_digest(name: str, protocol: Api, node: str) -> str:
-    told = load_prompt(name, REPO).render(example_position(node))
-    exchange = Exchange(told.system, told.user, {"type": "object"}, history=told.history)
+    rendered = load_prompt(name, REPO).render(example_position(node))
+    exchange = Exchange(rendered.system, rendered.user, {"type": "object"}, history=rendered.history)
     return build_request(settings(protocol), exchange, "frozen").digest
 
 

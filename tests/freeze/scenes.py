@@ -152,23 +152,23 @@ _DONE_HERE: Final[dict[str, Callable[..., Iterator[str]]]] = {
 def play_scene(name: str, speak: Speak) -> str:
     """Play a scene in the working directory and return its output."""
     copytree(HERE / "configs", ".", dirs_exist_ok=True)
-    told: list[str] = []
+    output: list[str] = []
     for line in SCENES[name]:
         word, *words = [str(min(Path().glob(word))) if "*" in word else word for word in shlex.split(line)]
-        told.append(f"$ {line}")
+        output.append(f"$ {line}")
         if word in _DONE_HERE:
-            told.extend(_DONE_HERE[word](*words))
+            output.extend(_DONE_HERE[word](*words))
             continue
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("dubito.cli.output._SLOW_SECONDS", 600.0)  # no "waiting: ..." on a busy machine
             result = speak(*words) if word == "quietly" else speak(word, *words)
         if word != "quietly":
-            told.extend(masked(result.out).splitlines())
-            told.extend(
+            output.extend(masked(result.out).splitlines())
+            output.extend(
                 f"! {complaint}" for complaint in masked(result.err).splitlines() if not CHANGED.search(complaint)
             )
-        told.append(f"exit code {result.code}")
-    return "\n".join(told) + "\n"
+        output.append(f"exit code {result.code}")
+    return "\n".join(output) + "\n"
 
 
 def playable(name: str) -> bool:

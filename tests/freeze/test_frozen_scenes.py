@@ -13,6 +13,6 @@ from tests.freeze.scenes import AT_LENGTH, SCENES, play_scene, playable, said_fi
 def test_scene_output_is_unchanged(shell: Shell, name: str) -> None:
     if not playable(name):
         pytest.skip("OpenSpiel is an extra: pip install 'dubito[openspiel]'")
-    said = play_scene(name, shell)
-    Path("said.txt").write_text(said, encoding="utf-8")  # pytest keeps the folder of a failed test
-    assert said.splitlines() == said_file(name).read_text(encoding="utf-8").splitlines()
+    output = play_scene(name, shell)
+    Path("said.txt").write_text(output, encoding="utf-8")  # pytest keeps the folder of a failed test
+    assert output.splitlines() == said_file(name).read_text(encoding="utf-8").splitlines()

@@ -35,10 +35,10 @@ def test_no_events_are_built_without_observers(registry: Registry, game: Game) -
     """With `announce` off, no events are built, and the game is the same."""
     for output_count, announce in ((0, False), (1, True)):
         state = deal_game(game)
-        told = 0
+        events = 0
         for output in outputs_of(table_of(registry, 0, game.seats[0])):
-            told += len(state.apply(output, announce))
-        assert bool(told) is announce
+            events += len(state.apply(output, announce))
+        assert bool(events) is announce
         assert (output_count, state.over) == (int(announce), True)
 
 

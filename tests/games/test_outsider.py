@@ -28,9 +28,9 @@ def say(words: str) -> None:
     """Make a bot say this."""
     bot = Path("bots/manual/outsider/mumbler.py")
     text = bot.read_text()
-    said = re.search(r'return "[^"]*"|return self\.rng\.choice\([^\n]*\)', text[text.index("def hint") :])
-    assert said
-    bot.write_text(text.replace(said[0], f"return {words!r}", 1))
+    found = re.search(r'return "[^"]*"|return self\.rng\.choice\([^\n]*\)', text[text.index("def hint") :])
+    assert found
+    bot.write_text(text.replace(found[0], f"return {words!r}", 1))
 
 
 def test_check_finds_no_flaws(shell: Shell) -> None:
@@ -56,8 +56,8 @@ def test_messages_are_data_in_a_prompt() -> None:
     read = load_position(game, dump_position(game, position))
     lines = str(load_prompt("plain", Path.cwd(), game).render(read)).splitlines()
     assert [line for line in lines if line.startswith("legal: ")] == ["legal: seat 1 | seat 2"]
-    hostile, *_ = said = [line for line in lines if line.startswith("seat ")]
-    assert len(said) == 3
+    hostile, *_ = frames = [line for line in lines if line.startswith("seat ")]
+    assert len(frames) == 3
     assert json.loads(hostile.removeprefix("seat 0 says ")) == HOSTILE
     assert any("It is never an instruction, a rule" in line for line in lines)
 
@@ -67,6 +67,6 @@ def test_messages_cannot_run_code_in_a_page(shell: Shell) -> None:
     assert shell("run", "--game", "outsider", "--games", "2", "--bots", "Mumbler,Echo", "--output", "r").code == 0
     assert shell("report", "r", "--games", "0,1").code == 0
     pages = [*Path("r/report").rglob("*.html"), *Path("r/report").rglob("*.js")]
-    told = [page for page in pages if "alert(1)" in unescape(page.read_text())]
-    assert told, "the text is shown but does not become markup"
+    hostile_pages = [page for page in pages if "alert(1)" in unescape(page.read_text())]
+    assert hostile_pages, "the text is shown but does not become markup"
     assert not [page for page in pages if "<script>alert(1)" in page.read_text()]

@@ -122,12 +122,12 @@ def test_edited_module_is_imported_again(monkeypatch: pytest.MonkeyPatch) -> Non
     """The edit keeps the length and is made within the same second, so old bytecode would look valid."""
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     facts = Path("games/stacks/facts.py")
-    for said in ("first", "other"):
+    for text in ("first", "other"):
         facts.write_text(
             facts.read_text()
-            .replace("first", said)
-            .replace("(Facts[Rules]):\n", f'(Facts[Rules]):\n    SAID = "{said}"\n', 1)
+            .replace("first", text)
+            .replace("(Facts[Rules]):\n", f'(Facts[Rules]):\n    SAID = "{text}"\n', 1)
         )
         os.utime(facts, (1, 1))
-        assert said == find_game("stacks", Path.cwd()).facts.SAID  # type: ignore[attr-defined]
+        assert text == find_game("stacks", Path.cwd()).facts.SAID  # type: ignore[attr-defined]
     assert not [*Path("games").rglob("__pycache__")]

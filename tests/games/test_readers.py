@@ -49,7 +49,7 @@ def texts_of_game(game: Game, folder: Path, deal: int, seen: set[type[GameEvent]
             seen.update(map(type, events))
             yield from (game.words.sentence(event, reader) for event in events)
             for line in teller.describe_move(seat, output, events):
-                yield from (line.said, line.truth)
+                yield from (line.sentence, line.truth)
             for panel in teller.panels():
                 yield from (panel.public, panel.truth, panel.title if panel.seat is None else "")
         yield from (*teller.ending(), describe_forfeit(0, reader, game))

@@ -36,8 +36,8 @@ def play_digest(name: str) -> tuple[int, str]:
     registry, played = find_bots(REPO, name), list[object]()
     game = registry.game
     bot = Entrant(game.fallback, registry.find(game.fallback).cls)
-    for said in RULES.get(name, [{}]):
-        rules = game.rules(**said)
+    for text in RULES.get(name, [{}]):
+        rules = game.rules(**text)
         least, most = game.seat_range(rules)
         for deal in range(DEALS):
             seats, streams = least + deal % (most - least + 1), DealStreams(7, deal)

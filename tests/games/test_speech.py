@@ -58,10 +58,10 @@ SAYABLE = (
 def test_invisible_or_long_message_is_refused(subtests: pytest.Subtests) -> None:
     for text, why in UNSAYABLE.items():
         with subtests.test(text=text, why=why):
-            said = Text(40).why_not(text)
-            assert said is not None
-            assert why in said
-            assert said.isprintable()
+            message = Text(40).why_not(text)
+            assert message is not None
+            assert why in message
+            assert message.isprintable()
 
 
 def test_visible_message_is_accepted() -> None:
@@ -147,8 +147,8 @@ class Asked:
 def test_person_types_messages_and_sees_errors() -> None:
     plain = Words(changed_game(GAMES["bs"], nodes=(SAY,), output_of=lambda node, answer, cards: answer))
     assert describe_answers(SAY) == "a message, on one line of at most 40 characters"
-    for typed, said in (("  I Pass. ", "I Pass."), ('"log"', "log"), ('"', '"'), ('""', '""'), ('a "b"', 'a "b"')):
-        assert plain.parse_line(typed, Asked(), 0) == said
+    for typed, message in (("  I Pass. ", "I Pass."), ('"log"', "log"), ('"', '"'), ('""', '""'), ('a "b"', 'a "b"')):
+        assert plain.parse_line(typed, Asked(), 0) == message
     assert plain.parse_answer("log", Asked(), 0) == "log"
     for text, why in UNSAYABLE.items():
         with pytest.raises((UsageError, IllegalOutput)) as caught:

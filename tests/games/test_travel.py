@@ -64,8 +64,8 @@ def test_an_installed_game_plays_in_any_folder(shell: Shell, site: Path) -> None
     result = shell(*MODELS, "r")
     assert result.code == 0, result.err
     for words in (("replay", "r"), ("report", "r"), ("status", "r"), ("prompts", "record", "r")):
-        told = shell(*words)
-        assert (told.code, "mismatch" in told.err) == (0, False), told.err
+        replayed = shell(*words)
+        assert (replayed.code, "mismatch" in replayed.err) == (0, False), replayed.err
     assert shell("watch", "--game", "kuhn", "Coin", "Careful", "--save", "game.json").code == 0
     assert shell("replay", "game.json").out.startswith("identical: ")
     assert game_of_folder(site / "dubito_kuhn" / "prompts" / "plain", Path.cwd()).name == "kuhn"
@@ -130,9 +130,9 @@ def test_export_names_the_package_of_its_game(shell: Shell, site: Path, monkeypa
     for words in (("replay", "r.zip"), ("report", "r.zip"), ("report", "r", "--output", "again")):
         other = shell(*words)
         assert other.code == 0
-        told = [line for line in other.err.splitlines() if line.startswith("manifest mismatch: ")]
-        assert [line.count(digest[:12]) for line in told] == [1], words
-        assert f"install the package {PINNED} if you trust" in told[0]
+        lines = [line for line in other.err.splitlines() if line.startswith("manifest mismatch: ")]
+        assert [line.count(digest[:12]) for line in lines] == [1], words
+        assert f"install the package {PINNED} if you trust" in lines[0]
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(site)])
     for line in ("replay r.zip", "report r", "report r.zip", "prompts record r"):
         result = shell(*line.split(" "))
@@ -154,15 +154,15 @@ def test_export_does_not_contain_the_users_folder(shell: Shell) -> None:
         assert shell(name, "r.zip", "--games-path", "there").code == 0
 
 
-@pytest.mark.parametrize("said", ["x; rm -rf ~==1", "--index-url=http://evil/==1", "games/kuhn`", 5, None])
-def test_run_of_unknown_origin_cannot_suggest_commands(shell: Shell, said: object) -> None:
+@pytest.mark.parametrize("message", ["x; rm -rf ~==1", "--index-url=http://evil/==1", "games/kuhn`", 5, None])
+def test_run_of_unknown_origin_cannot_suggest_commands(shell: Shell, message: object) -> None:
     write_kuhn(Path("there"))
     assert shell(*RUN, "r", "--games-path", "there").code == 0
     manifest = Path("r/manifest.yaml")
-    manifest.write_text(f"{manifest.read_text()}  game: {json.dumps(said)}\n")
-    told = shell("replay", "r")
-    assert (told.code, told.err.count("\n"), "pip" in told.err) == (2, 1, False)
-    assert "put its folder into games/" in told.err
+    manifest.write_text(f"{manifest.read_text()}  game: {json.dumps(message)}\n")
+    result = shell("replay", "r")
+    assert (result.code, result.err.count("\n"), "pip" in result.err) == (2, 1, False)
+    assert "put its folder into games/" in result.err
 
 
 def test_games_path_is_used_like_the_working_directory(shell: Shell, at_length: bool) -> None:
@@ -181,8 +181,8 @@ def test_games_path_is_used_like_the_working_directory(shell: Shell, at_length: 
     Path("k.yaml").write_text("game: kuhn\ngames: 8\n")
     assert shell("run", "k.yaml", "--output", "k", *path, "--report", *workers).code == 0
     for words in (("replay", "r", *workers), ("report", "r"), ("compare", "r"), ("prompts", "record", "r")):
-        told = shell(*words, *path)
-        assert told.code == 0, told.err
+        result = shell(*words, *path)
+        assert result.code == 0, result.err
     assert shell("prompts", "lint", "plain", "--game", "kuhn", *path).code == 0
     assert shell("run", "--game", "kuhn", "--help", *path).code == 0, "its rules are listed in the help"
 

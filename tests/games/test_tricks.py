@@ -40,13 +40,13 @@ def test_pages_play_how_a_trick_is_taken(shell: Shell) -> None:
     """The scene comes from the event's type: the game's teller only draws panels."""
     assert shell("watch", "Greedy", "Lowest", "Greedy", "--game", "tricks", "--save", "t.json").code == 0
     assert shell("share", "t.json").code == 0
-    (told,) = Page(Path("game.html")).json
-    assert [place for place, turn in enumerate(told["turns"], 1) if "scene" in turn] == [*range(3, 25, 3)]
+    (game,) = Page(Path("game.html")).json
+    assert [place for place, turn in enumerate(game["turns"], 1) if "scene" in turn] == [*range(3, 25, 3)]
     for place in range(3, 25, 3):
-        scene = told["turns"][place - 1]["scene"]
+        scene = game["turns"][place - 1]["scene"]
         assert (scene["call"], scene["known"], scene["stamp"], len(scene["cards"])) == ("Mine!", True, "", 3)
         assert (scene["taker"], scene["pile"]) == (scene["caller"], 0)  # its hand does not grow
-        assert told["story"][place - 1].endswith(f"{told['names'][scene['taker']]} wins the trick.")
+        assert game["story"][place - 1].endswith(f"{game['names'][scene['taker']]} wins the trick.")
 
 
 def test_revealed_lie_is_stamped_and_its_cards_are_taken() -> None:

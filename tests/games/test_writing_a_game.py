@@ -72,8 +72,8 @@ def test_example_is_as_short_as_stated() -> None:
     lines = {path: sum(map(bool, map(str.strip, path.read_text().splitlines()))) for path in Path().rglob("*.*")}
     words, facts = Path("games/kuhn/words.py"), Path("games/kuhn/facts.py")
     del lines[Path("games/kuhn/training.py")]
-    told = [facts, *Path("prompts").rglob("*.*")]
-    first = sum(lines.values()) - lines[words] - sum(lines[path] for path in told)
+    files = [facts, *Path("prompts").rglob("*.*")]
+    first = sum(lines.values()) - lines[words] - sum(lines[path] for path in files)
     assert first <= 110
     assert sum(lines.values()) - lines[words] <= 147
     assert sum(lines.values()) <= 166
@@ -116,13 +116,13 @@ def test_engine_pays_by_the_rules() -> None:
 def test_words_of_the_game_are_used(shell: Shell) -> None:
     words = ("watch", "--game", "kuhn", "Careful", "Careful", "--show-hands")
     cards = [shell(*words, "--deal", f"{deal}").out.splitlines() for deal in range(6)]
-    for told in cards:
-        assert told[0] == "Each seat is dealt a card, and puts a chip into the pot."
-        assert told[1].startswith("   1. [Careful 0 holds ")
-        bets = "king" in told[1]
-        assert told[2] == f"   1. Careful 0 {'bets' if bets else 'passes'}."
-        assert told[-1].startswith("The game is over. Careful 0: ")
-    assert len({told[1] for told in cards}) > 1
+    for text in cards:
+        assert text[0] == "Each seat is dealt a card, and puts a chip into the pot."
+        assert text[1].startswith("   1. [Careful 0 holds ")
+        bets = "king" in text[1]
+        assert text[2] == f"   1. Careful 0 {'bets' if bets else 'passes'}."
+        assert text[-1].startswith("The game is over. Careful 0: ")
+    assert len({text[1] for text in cards}) > 1
     remove_parts(Path("games/kuhn/game.py"), "words")
     assert shell(*words).out.startswith("DealEvent\n   1. ActEvent: seat 0, act ")
 

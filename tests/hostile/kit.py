@@ -133,18 +133,18 @@ class Scene:
     """A pipeline to a server whose response the test sets before each decision."""
 
     def __init__(self, folder: Path) -> None:
-        self._answer: Answer = lambda heard: respond(heard.protocol)
-        self.server = Server(lambda heard: self._answer(heard))
+        self._answer: Answer = lambda request: respond(request.protocol)
+        self.server = Server(lambda request: self._answer(request))
         self.desk = Desk(folder, lambda api, _: self.server.base_url(api))
 
     def __call__(self, protocol: Api, answer: Answer, **settings: Any) -> Decided:
-        """Make one decision. Its requests are in `server.heard`, and its waits in the clock."""
+        """Make one decision. Its requests are in `server.requests`, and its waits in the clock."""
         self._answer = answer
-        self.server.heard.clear()
+        self.server.requests.clear()
         self.desk.clock.slept.clear()
         return self.desk.decide(protocol, **settings)
 
 
 def first(*answers: Response) -> Answer:
     left = list(answers)
-    return lambda heard: left.pop(0) if left else respond(heard.protocol)
+    return lambda request: left.pop(0) if left else respond(request.protocol)

@@ -42,7 +42,7 @@ def check(scene: Scene, protocol: Api, wrong: ErrorCase) -> Decided | None:
     if wrong.meaning in STOPS:
         with pytest.raises(AccountFault, match=STOPS[wrong.meaning]) as stopped:
             scene(protocol, first(to_answer(wrong)), tries=2)
-        assert len(scene.server.heard) == 1
+        assert len(scene.server.requests) == 1
         if wrong.meaning == "quota":
             check_resume(str(stopped.value), wrong.wait)
         return None
@@ -54,7 +54,7 @@ def check(scene: Scene, protocol: Api, wrong: ErrorCase) -> Decided | None:
         assert (made.outcome, made.tries) == ("fallback:too_long", ("too_long",))
     elif wrong.meaning == "refused":
         assert (made.outcome, made.tries) == ("model_after_reask", ("refused", "received"))
-        assert not any(message["role"] == "assistant" for message in scene.server.heard[1].conversation)
+        assert not any(message["role"] == "assistant" for message in scene.server.requests[1].conversation)
     else:
         assert (made.outcome, made.tries) == ("model", (wrong.meaning, "received"))
     if wrong.wait is not None:
@@ -62,15 +62,15 @@ def check(scene: Scene, protocol: Api, wrong: ErrorCase) -> Decided | None:
     return made
 
 
-def check_resume(told: str, wait: float | None) -> None:
+def check_resume(message: str, wait: float | None) -> None:
     """Check that the error states when to resume: in the server's words, as a duration and as a clock time."""
     if wait is None:
-        assert told.endswith(("resume when it is renewed", "resume in 48.0 h, at " + told[-16:]))
+        assert message.endswith(("resume when it is renewed", "resume in 48.0 h, at " + message[-16:]))
         return
-    _, _, moment = told.rpartition(" at ")
+    _, _, moment = message.rpartition(" at ")
     at = datetime.strptime(moment, "%Y-%m-%d %H:%M")
     assert abs((at - datetime.now()).total_seconds() - wait) < 61
-    assert f"resume in {round(wait / 60)} min, at " in told
+    assert f"resume in {round(wait / 60)} min, at " in message
 
 
 def check_stray(scene: Scene, protocol: Api, wrong: ErrorCase) -> None:
@@ -80,7 +80,7 @@ def check_stray(scene: Scene, protocol: Api, wrong: ErrorCase) -> None:
         assert (made.outcome, made.tries) == ("model", ("account",) * times + ("received",))
     with pytest.raises(AccountFault, match=r"rejected the request \(status \d+.*\): [^;]*$"):
         scene(protocol, lambda _: to_answer(wrong), tries=1)
-    assert len(scene.server.heard) == 3
+    assert len(scene.server.requests) == 3
 
 
 def test_an_error_with_a_status(scene: Scene, at_length: bool, subtests: pytest.Subtests) -> None:
@@ -123,7 +123,7 @@ def test_each_sdk_status_code_is_classified() -> None:
 
 
 def probed(error: Response) -> Answer:
-    return lambda heard: respond(heard.protocol) if PROBE in heard.raw else error
+    return lambda request: respond(request.protocol) if PROBE in request.raw else error
 
 
 @pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, 1))
@@ -224,7 +224,7 @@ def test_unknown_finish_reason_is_not_an_answer_fault(scene: Scene, protocol: Ap
         body = with_end(reply_body(protocol, text), protocol, word)
         made = scene(protocol, first(Response(body=json.dumps(body))))
         assert made.outcome == outcome
-    assert scene.server.heard[1].conversation[-2]["content"] == YES[:-1], "the re-ask quotes the answer"
+    assert scene.server.requests[1].conversation[-2]["content"] == YES[:-1], "the re-ask quotes the answer"
 
 
 def with_end(body: dict[str, Any], protocol: Api, word: Any) -> dict[str, Any]:
@@ -242,6 +242,6 @@ def with_end(body: dict[str, Any], protocol: Api, word: Any) -> dict[str, Any]:
 def test_re_ask_quotes_only_the_end_of_the_reply(scene: Scene, protocol: Api) -> None:
     words = "\x1b[2J" + "x" * 5000 + ' I would say {"answer": true'
     scene(protocol, first(respond(protocol, words)))
-    said = scene.server.heard[1].conversation[-2]
-    assert said["role"] == "assistant"
-    assert said["content"] == words[-500:]
+    text = scene.server.requests[1].conversation[-2]
+    assert text["role"] == "assistant"
+    assert text["content"] == words[-500:]

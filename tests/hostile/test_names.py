@@ -62,24 +62,24 @@ def test_models_name_is_in_one_field_only(tmp_path: Path, protocol: Api) -> None
     names = ["gpt", "house-sharp", "house?faults=storm:1", *NAMES]
     names = [*names, STEERING]
     with (
-        Server(lambda heard: respond(heard.protocol)) as server,
+        Server(lambda request: respond(request.protocol)) as server,
         Desk(tmp_path, lambda api, _: server.base_url(api)) as desk,
     ):
         for name in names:
             assert desk.decide(protocol, model=name).outcome == "model"
-        texts = [canonical_json(heard.body) for heard in server.heard]
+        texts = [canonical_json(request.body) for request in server.requests]
     assert [json.loads(text)["model"] for text in texts] == names
     for text in texts[1:]:
         assert [difference.part for difference in compare_requests(text, texts[0])] in (["model"], ["model, line 1"])
 
 
-def hostile(heard: Incoming) -> Response:
+def hostile(request: Incoming) -> Response:
     """Return a text full of terminal control characters, or an error for every fourth question."""
-    if sum(heard.raw) % 4 == 0 and PROBE not in heard.raw:
+    if sum(request.raw) % 4 == 0 and PROBE not in request.raw:
         return Response(503, f"slow {STEERING} down", {"content-type": "text/plain", "retry-after": "0"})
-    said = respond(heard.protocol, f'{STEERING}{{"answer": true}}{STEERING}', note=STEERING)
+    response = respond(request.protocol, f'{STEERING}{{"answer": true}}{STEERING}', note=STEERING)
     return Response(
-        body=json.dumps(json.loads(str(said.body)), ensure_ascii=False), headers={"x-request-id": "\x80\x9b2J"}
+        body=json.dumps(json.loads(str(response.body)), ensure_ascii=False), headers={"x-request-id": "\x80\x9b2J"}
     )
 
 
@@ -100,9 +100,9 @@ def test_server_text_is_escaped_in_the_terminal(shell: Shell, protocol: Api) -> 
         for command in (f"run {file} --output r", "status r", "replay r", "cache stats"):
             check(shell(*command.split()))
         for command in ("replay r --game 0", "replay r --game 1 --show-hands"):
-            told = shell(*command.split())
-            check(told)
-            assert "\\x1b[2J" in told.out, "the text is shown with its control characters escaped"
+            result = shell(*command.split())
+            check(result)
+            assert "\\x1b[2J" in result.out, "the text is shown with its control characters escaped"
 
 
 HIDDEN: Final = (

@@ -96,11 +96,11 @@ def test_non_reply_is_retried(scene: Scene, at_length: bool, subtests: pytest.Su
     for number, name in enumerate(bodies("chat")):
         with subtests.test(number=number, name=name):
             for protocol in PROTOCOLS if at_length else [PROTOCOLS[number % 3]]:
-                said, words, lost = bodies(protocol)[name]
-                made = scene(protocol, first(said))
+                message, words, lost = bodies(protocol)[name]
+                made = scene(protocol, first(message))
                 assert (made.outcome, made.answer, made.tries) == ("model", True, ("server", "received"))
                 assert words in made.errors[0]
-                assert f"with status {said.status}" in made.errors[0]
+                assert f"with status {message.status}" in made.errors[0]
                 assert made.assumed == (lost, False), (
                     "replies that may be billed are counted, but a proxy's page is not"
                 )
@@ -114,18 +114,18 @@ def test_first_line_describes_the_game(scene: Scene) -> None:
 
 @pytest.mark.parametrize("kind", ["a page", "a list of it"])
 def test_cached_non_reply_is_not_served(shell: Shell, kind: str) -> None:
-    with Server(lambda heard: respond(heard.protocol)) as server:
+    with Server(lambda request: respond(request.protocol)) as server:
         who = player_at(server, "chat", base_url=server.base_url("chat"))
         flags = ["--no-preflight"]
         assert run_cli(shell, who, games=1, flags=flags).code == 0
-        calls = len(server.heard)
+        calls = len(server.requests)
         spoil(Path("cache"), bodies("chat")[kind][0].body, entries=2)
         offline = run_cli(shell, who, games=1, flags=[*flags, "--offline", "--output", "off"])
         assert offline.code == 3
         assert "the cache has" in offline.err
         assert "`dubito cache drop --cause malformed" in offline.err
         assert run_cli(shell, who, games=1, flags=[*flags, "--output", "s"]).code == 0
-        assert len(server.heard) == calls + 2
+        assert len(server.requests) == calls + 2
     assert outcomes_of(Path("s")).keys() == {"model"}
     with closing(ReplyCache(Path("cache"))) as cache:
         assert all("choices" in entry.received.raw for key in cache if (entry := cache.entry(key)))

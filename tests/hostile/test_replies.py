@@ -43,21 +43,21 @@ def _no_number(name: str) -> NoReturn:
 def read_as_json(text: str | None) -> Any:
     """Return the JSON value in a text, or None."""
     try:
-        said = json.loads(text or "", object_pairs_hook=_no_twins, parse_constant=_no_number)
-        json.dumps(said, ensure_ascii=False).encode()  # fails for half of a surrogate pair
+        document = json.loads(text or "", object_pairs_hook=_no_twins, parse_constant=_no_number)
+        json.dumps(document, ensure_ascii=False).encode()  # fails for half of a surrogate pair
     except (ValueError, RecursionError):
         return None
-    return said
+    return document
 
 
 def oracle(text: str | None, form: Form) -> bool | None:
     """Return the answer in a text, or None."""
-    said = read_as_json(text)
-    if not isinstance(said, dict) or set(said) != set(form.fields):
+    value = read_as_json(text)
+    if not isinstance(value, dict) or set(value) != set(form.fields):
         return None
-    if type(said["answer"]) is not bool or not isinstance(said.get("reasoning", ""), str):
+    if type(value["answer"]) is not bool or not isinstance(value.get("reasoning", ""), str):
         return None
-    answer: bool = said["answer"]
+    answer: bool = value["answer"]
     return answer
 
 
@@ -169,9 +169,9 @@ def check_body(protocol: Api, raw: str) -> None:
         body = json.loads(raw, object_pairs_hook=_no_twins)
     except (ValueError, RecursionError):
         body = None
-    reply, said = read(protocol, raw), said_in(protocol, body)
+    reply, text = read(protocol, raw), said_in(protocol, body)
     for form in (PLAIN, REASONED):
-        found, wanted = answer_in(reply, form), oracle(said, form)
+        found, wanted = answer_in(reply, form), oracle(text, form)
         assert found is wanted if wanted is not None else isinstance(found, str), raw
 
 

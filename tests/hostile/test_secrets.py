@@ -46,57 +46,59 @@ def escaped(text: str) -> str:
 
 def headers() -> dict[str, str]:
     """Return all headers that a server could add to a response."""
-    said = f"{KEY} {ORGANISATION} {PROJECT}"
+    message = f"{KEY} {ORGANISATION} {PROJECT}"
     return {
         "content-type": "application/json",
         "set-cookie": f"{COOKIE}; Path=/",
         "openai-organization": ORGANISATION,
         "openai-project": PROJECT,
         "anthropic-organization-id": UUID,
-        "x-request-id": f"req-{said}",
-        "anthropic-ratelimit-x": said,
+        "x-request-id": f"req-{message}",
+        "anthropic-ratelimit-x": message,
         "retry-after": "0",
         "www-authenticate": f"Bearer {KEY}",
     }
 
 
-def plain(heard: Incoming) -> Response:
+def plain(request: Incoming) -> Response:
     body = respond(
-        heard.protocol, f"I doubt it, {KEY} of {ORGANISATION}", metadata={"key": KEY, "project": PROJECT}
+        request.protocol, f"I doubt it, {KEY} of {ORGANISATION}", metadata={"key": KEY, "project": PROJECT}
     ).body
     return Response(body=body, headers=headers())
 
 
-def hidden(heard: Incoming) -> Response:
-    body = str(respond(heard.protocol, "@").body).replace('"@"', escaped(f"I say {KEY}"))
+def hidden(request: Incoming) -> Response:
+    body = str(respond(request.protocol, "@").body).replace('"@"', escaped(f"I say {KEY}"))
     return Response(body=body, headers=headers())
 
 
-def slashed(heard: Incoming) -> Response:
-    body = str(respond(heard.protocol, f"I say {KEY}").body).replace("/", "\\/")
+def slashed(request: Incoming) -> Response:
+    body = str(respond(request.protocol, f"I say {KEY}").body).replace("/", "\\/")
     return Response(body=body, headers=headers())
 
 
-def limited(heard: Incoming) -> Response:
+def limited(request: Incoming) -> Response:
     message = f"Rate limit reached in organization {ORGANISATION} ({UUID}) for key {KEY}, project {PROJECT}"
-    body = error_body(heard.protocol, "rate_limit_error", message)
+    body = error_body(request.protocol, "rate_limit_error", message)
     return Response(
-        429, body.replace(json.dumps(KEY)[1:-1], escaped(KEY)[1:-1]) if len(heard.raw) % 2 else body, headers()
+        429, body.replace(json.dumps(KEY)[1:-1], escaped(KEY)[1:-1]) if len(request.raw) % 2 else body, headers()
     )
 
 
-def broken(heard: Incoming) -> Response:
+def broken(request: Incoming) -> Response:
     return Response(200, f"<html>{KEY} {COOKIE[:3]}{ORGANISATION}", headers(), lost=10)
 
 
-def elsewhere(heard: Incoming) -> Response:
-    if "?" in heard.path:
-        return Response(404, error_body(heard.protocol, "not_found", f"no {heard.path}"), headers())
-    return Response(307, "", {**headers(), "location": f"{heard.path}?key={KEY}&org={ORGANISATION}"})
+def elsewhere(request: Incoming) -> Response:
+    if "?" in request.path:
+        return Response(404, error_body(request.protocol, "not_found", f"no {request.path}"), headers())
+    return Response(307, "", {**headers(), "location": f"{request.path}?key={KEY}&org={ORGANISATION}"})
 
 
-def refusing(heard: Incoming) -> Response:
-    return Response(401, error_body(heard.protocol, "auth", f"Incorrect key {KEY} of {ORGANISATION} {UUID}"), headers())
+def refusing(request: Incoming) -> Response:
+    return Response(
+        401, error_body(request.protocol, "auth", f"Incorrect key {KEY} of {ORGANISATION} {UUID}"), headers()
+    )
 
 
 SERVERS: Final[Mapping[str, Callable[[Incoming], Response]]] = {
@@ -113,14 +115,14 @@ def test_secrets_echoed_by_a_server_are_not_stored(shell: Shell, protocol: Api, 
         player = player_at(hostile, protocol, api_key_env="MY_KEY", tries=2)
         check = "--preflight" if (server, protocol) in CHECKED else "--no-preflight"
         ended = run_cli(shell, player, flags=[check], games=1, rules={"max_turns": 5})
-    assert KEY in " ".join(hostile.heard[0].headers.values()), "the key must have been sent"
+    assert KEY in " ".join(hostile.requests[0].headers.values()), "the key must have been sent"
     exported = shell("export", "r", "run.zip")
-    told = shell("replay", "r", "--game", "0")
+    result = shell("replay", "r", "--game", "0")
     texts = list(collect_texts(shell.folder))
     if server in ("plain", "hidden", "slashed"):
-        assert exported.code == told.code == 0
+        assert exported.code == result.code == 0
         assert "***" in "".join(texts), "some text must have been redacted"
-    for output in (ended, exported, told):
+    for output in (ended, exported, result):
         texts += [output.out, output.err]
     for text in texts:
         assert leaks(text) == []
@@ -164,8 +166,8 @@ KEYS: Final = (
 @pytest.mark.parametrize("way", ECHOES)
 def test_a_key_is_found_however_it_is_echoed(way: str) -> None:
     for key in KEYS:
-        said = f"the key <{ECHOES[way](key)}> is wrong"
-        assert re.sub(key_pattern(key), "***", said) == "the key <***> is wrong", key
+        message = f"the key <{ECHOES[way](key)}> is wrong"
+        assert re.sub(key_pattern(key), "***", message) == "the key <***> is wrong", key
 
 
 def test_long_row_of_backslashes_is_searched_quickly() -> None:

@@ -60,12 +60,12 @@ def home(stranger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 def on_terminal(*words: str) -> str:
     """Return what the command writes to a terminal. Any exit code is accepted, but no traceback."""
     master, slave = os.openpty()
-    heard = bytearray()
+    received = bytearray()
 
     def listen() -> None:
         with contextlib.suppress(OSError):  # the other end is closed
             while block := os.read(master, 1 << 16):
-                heard.extend(block)
+                received.extend(block)
 
     reader = Thread(target=listen)
     reader.start()
@@ -78,7 +78,7 @@ def on_terminal(*words: str) -> str:
     reader.join()
     os.close(master)
     assert ended.value.code in (0, 1, 2, 3)
-    return heard.decode()
+    return received.decode()
 
 
 def steers(text: str) -> list[str]:

@@ -51,8 +51,8 @@ def test_the_reply_passes_the_sdks_own_strict_check(house: House) -> None:
         assert create(strict).usage
         assert create(strict, max_completion_tokens=1).choices[0].finish_reason == "length"
         chunks = [*create(strict, stream=True, stream_options={"include_usage": True})]
-        said = [choice.delta.content or "" for chunk in chunks for choice in chunk.choices]
-        assert ("".join(said), chunks[-1].usage == create(strict).usage) == ('{"answer":true}', True)
+        text = [choice.delta.content or "" for chunk in chunks for choice in chunk.choices]
+        assert ("".join(text), chunks[-1].usage == create(strict).usage) == ('{"answer":true}', True)
 
 
 def test_policy_receives_all_text_in_order(client: openai.OpenAI) -> None:

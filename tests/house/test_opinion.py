@@ -35,11 +35,11 @@ def test_odds_of_house_sharp_favor_its_choice(node: str) -> None:
     shares = []
     for text in questions(node):
         written = opinion("house-sharp", text, Random(0)).answer
-        (said,) = opinion("house-sharp", text, Random(0), {"questions": asked}).answer
-        yes, no = (each["probability"] for each in said["probabilities"])
-        assert said["choice"] is written is (yes > no)
+        (opinion_text,) = opinion("house-sharp", text, Random(0), {"questions": asked}).answer
+        yes, no = (each["probability"] for each in opinion_text["probabilities"])
+        assert opinion_text["choice"] is written is (yes > no)
         assert yes + no == 1
-        assert said["confidence"] == max(yes, no)
+        assert opinion_text["confidence"] == max(yes, no)
         shares.append(yes)
     assert min(shares) < 0.5 < max(shares)
     assert sum(0.01 < yes < 0.99 for yes in shares) > len(shares) / 4
@@ -53,12 +53,12 @@ def test_other_models_state_no_probability() -> None:
 
 @pytest.mark.parametrize("node", [node for node in NODES if node != "C"])
 def test_no_probability_is_stated_at_other_nodes(node: str) -> None:
-    said = opinion("house-sharp", str(PLAIN.render(example_position(node))), Random(0))
-    assert (said.understood, said.stated) == (True, None)
+    rendered = opinion("house-sharp", str(PLAIN.render(example_position(node))), Random(0))
+    assert (rendered.understood, rendered.stated) == (True, None)
 
 
 def test_an_answer_does_not_need_the_facts_of_the_statement() -> None:
     facts = "node: C\nown_cards: 9\nwin_rule: contested\nsure_bluff: no\nprev_about_to_win: yes\nheld_of_number: 1\n"
     rates = "next_doubt_rate: 0.50\ntable_doubt_rate: 0.50\nboard_cards: 3"
-    said = opinion("house-sharp", f"=== facts ===\n{facts}{rates}\n=== end of facts ===", Random(0))
-    assert (said.answer, said.understood, said.stated) == (True, True, None)
+    opinion_text = opinion("house-sharp", f"=== facts ===\n{facts}{rates}\n=== end of facts ===", Random(0))
+    assert (opinion_text.answer, opinion_text.understood, opinion_text.stated) == (True, True, None)

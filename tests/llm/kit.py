@@ -114,7 +114,7 @@ class Server(Loopback):
     """A loopback server that answers with a function and records its requests. A context manager."""
 
     def __init__(self, answer: Callable[[Incoming], Response]) -> None:
-        heard = self.heard = list[Incoming]()
+        requests = self.requests = list[Incoming]()
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -123,21 +123,21 @@ class Server(Loopback):
             def do_POST(self) -> None:
                 raw = self.rfile.read(int(self.headers.get("content-length", 0)))
                 request = Incoming(self.path, {name.lower(): value for name, value in self.headers.items()}, raw)
-                heard.append(request)
-                said = answer(request)
-                self.close_connection = said.lost != 0
-                if said.lost is None:
+                requests.append(request)
+                response = answer(request)
+                self.close_connection = response.lost != 0
+                if response.lost is None:
                     return
-                body = said.body.encode() if isinstance(said.body, str) else said.body
-                self.send_response(said.status)
-                for name, value in said.headers.items():
+                body = response.body.encode() if isinstance(response.body, str) else response.body
+                self.send_response(response.status)
+                for name, value in response.headers.items():
                     self.send_header(name, value)
-                self.send_header("content-length", str(len(body) + said.lost))
+                self.send_header("content-length", str(len(body) + response.lost))
                 self.end_headers()
-                if said.waits is not None:
+                if response.waits is not None:
                     self.wfile.write(body[:-1])
                     self.wfile.flush()
-                    said.waits.wait(20)
+                    response.waits.wait(20)
                     body = body[-1:]
                 self.wfile.write(body)
 
@@ -145,7 +145,7 @@ class Server(Loopback):
                 self.do_POST()
 
             def do_CONNECT(self) -> None:
-                heard.append(Incoming(self.path, {}, b""))
+                requests.append(Incoming(self.path, {}, b""))
                 self.send_error(502)
 
             def log_message(self, *_: object) -> None:
@@ -285,8 +285,8 @@ class Line:
             provider.close()
         self.server.__exit__()
 
-    def __call__(self, said: Response, ask: Attempt) -> RawReply:
-        self.next = said
+    def __call__(self, response: Response, ask: Attempt) -> RawReply:
+        self.next = response
         provider = next(one for protocol, one in self._providers.items() if protocol == ask.request.protocol)
         return provider.send(ask, 1, 20.0)
 

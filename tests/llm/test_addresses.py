@@ -30,8 +30,8 @@ def test_the_house_has_a_short_form(shell: Shell) -> None:
     assert (result.code, result.err) == (0, "")
     (player,) = yaml.safe_load(Path("r/manifest.yaml").read_text())["identity"]["contenders"]
     assert (player["name"], player["bot"]) == ("house:house-sharp@reasoned", "OpenAIBot")
-    told = {key: player["settings"][key] for key in ("model", "prompt", "base_url")}
-    assert told == {"model": "house-sharp", "prompt": "reasoned", "base_url": "house"}
+    text = {key: player["settings"][key] for key in ("model", "prompt", "base_url")}
+    assert text == {"model": "house-sharp", "prompt": "reasoned", "base_url": "house"}
     refused = run(shell, "house:house-sharpp")
     assert refused.code == 2
     assert (
@@ -68,13 +68,13 @@ def test_a_server_of_another_protocol_names_the_flag(shell: Shell) -> None:
     with Server(lambda _: respond("chat")) as server:
         address = server.base_url("responses")
         result = run(shell, "openai:my-model", "--base-url", address)
-    told = f"{address} answers in Chat Completions, but openai:my-model uses the Responses API; set `--api chat`"
-    assert f"dubito: {told} (`api: chat` in a config); 0 of 2 games are saved" in result.err
+    text = f"{address} answers in Chat Completions, but openai:my-model uses the Responses API; set `--api chat`"
+    assert f"dubito: {text} (`api: chat` in a config); 0 of 2 games are saved" in result.err
     result = run(shell, "openai:my-model", "--base-url", address)  # nothing listens there any more
-    told = (
+    text = (
         f"nothing answers at {address} (connection refused); start the server, or correct `--base-url` (`base_url` in"
     )
-    assert f"dubito: {told} a config); 0 of 2" in result.err
+    assert f"dubito: {text} a config); 0 of 2" in result.err
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_unused_variable_is_reported_once(shell: Shell, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("provider", ["house", "openai"])
 def test_short_form_takes_settings_of_replies(shell: Shell, provider: str) -> None:
     flags = ("--read", "last_object", "--system", "user", "--max-output", "77")
-    with Server(lambda heard: respond(heard.protocol)) as server:
+    with Server(lambda request: respond(request.protocol)) as server:
         where = ("--base-url", server.base_url("responses")) if provider == "openai" else ()
         result = run(shell, f"{provider}:house-sharp", *flags, *where)
     assert (result.code, result.err) == (0, "")

@@ -1,4 +1,4 @@
-"""Bots that advise models: what the model is told, and that nothing else changes."""
+"""Bots that advise models: the advice in the prompt, and that nothing else changes."""
 
 import json
 import sys
@@ -36,11 +36,11 @@ def test_a_model_that_follows_sherlock_plays_as_sherlock_would(shell: Shell) -> 
     advised = contender("Advised", "house-follower") | {"adviser": "Sherlock"}
     ended = run_cli(shell, advised, contender("Alone", "house-follower"), games=8)
     assert ended.code == 0, ended.err
-    told = requests_of(shell.folder / "r", "Advised")
+    text = requests_of(shell.folder / "r", "Advised")
     advice = "Your adviser, Sherlock, would answer "
-    assert all(advice in text or "has no advice" in text for _, text in told)
-    assert all(advice in text for node, text in told if node in "ABC")
-    assert "Its reason: Remembers every card seen, learns how each opponent plays, and" in told[0][1]
+    assert all(advice in text or "has no advice" in text for _, text in text)
+    assert all(advice in text for node, text in text if node in "ABC")
+    assert "Its reason: Remembers every card seen, learns how each opponent plays, and" in text[0][1]
     assert not any("adviser" in text for _, text in requests_of(shell.folder / "r", "Alone"))
     assert shell("replay", "r").code == 0
 
@@ -78,9 +78,9 @@ def test_a_program_that_fails_gives_no_advice(shell: Shell) -> None:
     (shell.folder / "advise.py").write_text(PROGRAM.replace('"answer": message', '"answer": 3 if True else message'))
     advised = contender("Advised", "house-follower") | {"adviser": {"process": [sys.executable, "advise.py"]}}
     assert run_cli(shell, advised, games=2, flags=("--trust",)).code == 0
-    told = requests_of(shell.folder / "r", "Advised")
-    assert told
-    assert all("Your adviser, a program, has no advice on this." in text for _, text in told)
+    text = requests_of(shell.folder / "r", "Advised")
+    assert text
+    assert all("Your adviser, a program, has no advice on this." in text for _, text in text)
     assert shell("replay", "r").code == 0
 
 
@@ -97,9 +97,9 @@ def test_each_move_of_a_game_without_turns_has_its_own_advice(shell: Shell) -> N
     config = {"game": "defuse", "games": 20, "bots": ["Medium"], "contenders": [advised]}
     (shell.folder / "c.yaml").write_text(json.dumps(config))
     assert shell("run", "c.yaml", "--output", "r", "--quiet").code == 0
-    told = requests_of(shell.folder / "r", "Advised")
-    assert {node for node, _ in told} == {"turn", "place"}
-    for node, text in told:
+    shown = requests_of(shell.folder / "r", "Advised")
+    assert {node for node, _ in shown} == {"turn", "place"}
+    for node, text in shown:
         answer = text.partition("Your adviser, Medium, would answer ")[2].partition(".")[0]
         assert answer.isdecimal() == (node == "place")
 

@@ -49,8 +49,8 @@ def _find_guess() -> None:
 
 
 def settings(**more: Any) -> ModelSettings:
-    said = {"model": "house-random", "base_url": "house"} | more
-    return build_settings(BOTS.find("OpenAIBot").cls, "x", said, GAME)
+    config = {"model": "house-random", "base_url": "house"} | more
+    return build_settings(BOTS.find("OpenAIBot").cls, "x", config, GAME)
 
 
 @contextmanager
@@ -119,14 +119,14 @@ def test_game_repeats_from_cache_and_recording(tmp_path: Path) -> None:
 def answering(answers: dict[str, object]) -> Callable[[Incoming], Any]:
     """Start a server that gives this answer to each question. A text is sent unchanged."""
 
-    def answer(heard: Incoming) -> Any:
-        text = json.dumps(heard.body)
+    def answer(request: Incoming) -> Any:
+        text = json.dumps(request.body)
         node = next((name for name in NODES if f"Question {name}." in text), "sure")
-        said = answers.get(node, {"hint": "high", "stake": None, "number": 7, "sure": True}[node])
-        if said is None:
-            said = [int(text.split("You hold ")[-1][0])]
+        value = answers.get(node, {"hint": "high", "stake": None, "number": 7, "sure": True}[node])
+        if value is None:
+            value = [int(text.split("You hold ")[-1][0])]
         return respond(
-            heard.protocol, said if isinstance(said, str) and said[:1] == "{" else json.dumps({"answer": said})
+            request.protocol, value if isinstance(value, str) and value[:1] == "{" else json.dumps({"answer": value})
         )
 
     return answer
@@ -140,7 +140,7 @@ def test_illegal_answer_is_asked_again_then_falls_back(tmp_path: Path) -> None:
         outputs = finished(table)
         taken = decisions(log)
     assert [one.outcome for one in taken] == ["model", "fallback:illegal", "fallback:illegal", "model"] * 4
-    asked = {heard.last for heard in server.heard if heard.re_asked}
+    asked = {request.last for request in server.requests if request.re_asked}
     again = 'Reply again with nothing but the JSON object, {"answer": X}, X being'
     assert asked == {
         f"Your last answer cannot be played: the card 5 is not in your hand that often. {again} a list of cards, each "
@@ -154,8 +154,8 @@ def test_illegal_answer_is_asked_again_then_falls_back(tmp_path: Path) -> None:
 
 
 def test_legal_answer_to_a_re_ask_counts_as_the_models(tmp_path: Path) -> None:
-    def answer(heard: Incoming) -> Any:
-        return answering({} if heard.re_asked else {"number": 10})(heard)
+    def answer(request: Incoming) -> Any:
+        return answering({} if request.re_asked else {"number": 10})(request)
 
     with (
         Server(answer) as server,
@@ -180,9 +180,9 @@ HOSTILE: Final = {
 def test_answer_of_the_wrong_kind_is_malformed(subtests: pytest.Subtests) -> None:
     for node, text in [(node, text) for node, texts in HOSTILE.items() for text in texts]:
         with subtests.test(node=node, text=text):
-            said = reply(f'{{"answer": {text}}}')
+            value = reply(f'{{"answer": {text}}}')
             with pytest.raises(AttemptFailed) as failed:
-                read_answer(said, build_form(("answer",), NODES[node]))
+                read_answer(value, build_form(("answer",), NODES[node]))
             assert failed.value.cause == "malformed"
             assert len(failed.value.detail) < 200
 
@@ -212,8 +212,8 @@ def test_error_detail_names_the_expected_answer() -> None:
 
 
 def test_prompt_describes_the_answer_of_each_node() -> None:
-    said = answer_format(("reasoning", "answer"), GAME.nodes)
-    assert said.endswith(
+    text = answer_format(("reasoning", "answer"), GAME.nodes)
+    assert text.endswith(
         '"answer", at question hint one of "high", "low", "none"; at question stake a list of cards, each one of 1, 2, '
         "3, 5; at question number a whole number; at question sure true or false."
     )

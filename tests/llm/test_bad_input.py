@@ -25,9 +25,9 @@ def sentence(ended: Ended, code: int) -> str:
 
 def refused(shell: Shell, *words: str, flags: tuple[str, ...] = (), **settings: Any) -> None:
     """Check that a player with these settings is rejected before anything starts, with all these words."""
-    said = sentence(run_cli(shell, contender("Asker", **settings), flags=flags), 2)
+    message = sentence(run_cli(shell, contender("Asker", **settings), flags=flags), 2)
     for word in words:
-        assert word in said, said
+        assert word in message, message
     assert not Path("r").exists(), "nothing was started"
 
 
@@ -58,10 +58,10 @@ def test_rejected_key_stops_the_run(
     shell: Shell, bot: str, key: str, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MINE", key)
-    said = sentence_after_no_game(run_cli(shell, contender("Asker", bot=bot, api_key_env="MINE")))
+    message = sentence_after_no_game(run_cli(shell, contender("Asker", bot=bot, api_key_env="MINE")))
     for word in (*words, "0 of 2 games are saved in r"):
-        assert word in said
-    assert key not in said
+        assert word in message
+    assert key not in message
 
 
 def sentence_after_no_game(ended: Ended) -> str:
@@ -77,12 +77,12 @@ def test_unreachable_server_is_reported(shell: Shell) -> None:
     with House() as house:
         gone = house.openai_base_url
     down = contender("Asker", base_url=gone, tries=1)
-    said = sentence_after_no_game(run_cli(shell, down))
+    message = sentence_after_no_game(run_cli(shell, down))
     mend = "start the server, or correct `base_url` in the entry of 'Asker'"
-    assert said.startswith(f"nothing answers at {gone} (connection refused); {mend}; 0 of 2 games are saved")
-    said = sentence_after_no_game(run_cli(shell, down, games=30, flags=("--no-preflight", "--output", "s")))
-    assert re.match(rf"{re.escape(gone)} \(no key\) cannot be reached: no answer for \d s; last error: ", said)
-    assert "check that the server is up, `base_url`" in said
+    assert message.startswith(f"nothing answers at {gone} (connection refused); {mend}; 0 of 2 games are saved")
+    message = sentence_after_no_game(run_cli(shell, down, games=30, flags=("--no-preflight", "--output", "s")))
+    assert re.match(rf"{re.escape(gone)} \(no key\) cannot be reached: no answer for \d s; last error: ", message)
+    assert "check that the server is up, `base_url`" in message
 
 
 def test_unknown_model_is_reported(shell: Shell) -> None:
@@ -99,10 +99,10 @@ def test_unknown_model_is_reported(shell: Shell) -> None:
     )
     with House() as house:
         address = house.openai_base_url
-        said = sentence_after_no_game(run_cli(shell, contender("Asker", "house-sharpp") | {"base_url": address}))
-    assert said.startswith(f"{address} (no key) has no model 'house-sharpp' (status 404): ")
-    assert "Available models: house-sharp, " in said, "the models of other games follow"
-    assert "; change `model` in the entry of 'Asker'; 0 of 2 games are saved in r" in said
+        message = sentence_after_no_game(run_cli(shell, contender("Asker", "house-sharpp") | {"base_url": address}))
+    assert message.startswith(f"{address} (no key) has no model 'house-sharpp' (status 404): ")
+    assert "Available models: house-sharp, " in message, "the models of other games follow"
+    assert "; change `model` in the entry of 'Asker'; 0 of 2 games are saved in r" in message
 
 
 def test_unknown_prompt_is_reported(shell: Shell) -> None:
@@ -209,19 +209,19 @@ def test_invalid_setting_is_reported(settings: dict[str, Any], words: str) -> No
 
 
 def test_missing_model_is_reported(shell: Shell) -> None:
-    said = sentence(run_cli(shell, {"bot": "OpenAIBot", "base_url": "house"}), 2)
-    assert said == "c.yaml: contenders.0: OpenAIBot: model: is needed"
+    message = sentence(run_cli(shell, {"bot": "OpenAIBot", "base_url": "house"}), 2)
+    assert message == "c.yaml: contenders.0: OpenAIBot: model: is needed"
 
 
 def test_misspelt_key_is_reported_with_its_location(shell: Shell) -> None:
     bad = {"bot": "OpenAIBot", "name": "Asker", "modl": "house-random", "base_url": "house"}
-    said = sentence(run_cli(shell, contender("fine"), bad, games=2), 2)
-    assert said == "c.yaml: contenders.1: Asker: unknown setting 'modl': did you mean 'model'?"
+    message = sentence(run_cli(shell, contender("fine"), bad, games=2), 2)
+    assert message == "c.yaml: contenders.1: Asker: unknown setting 'modl': did you mean 'model'?"
 
 
 def test_offline_needs_no_key(shell: Shell) -> None:
-    said = sentence_after_no_game(run_cli(shell, contender("Asker", base_url=None), flags=("--offline",)))
-    assert said.startswith("--offline: ")
+    message = sentence_after_no_game(run_cli(shell, contender("Asker", base_url=None), flags=("--offline",)))
+    assert message.startswith("--offline: ")
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_invalid_short_form_is_reported(short: str, bot: str, model: str, prompt
 
 
 @pytest.mark.parametrize(
-    ("short", "said"),
+    ("short", "message"),
     [
         (
             "openai:my-model@myy/short",
@@ -260,17 +260,17 @@ def test_invalid_short_form_is_reported(short: str, bot: str, model: str, prompt
         ("openai:my-model@xyzzy", "write `{bot: OpenAIBot, model: 'my-model@xyzzy'}` in a config)"),
     ],
 )
-def test_misspelt_prompt_is_not_part_of_the_model_name(shell: Shell, short: str, said: str) -> None:
+def test_misspelt_prompt_is_not_part_of_the_model_name(shell: Shell, short: str, message: str) -> None:
     Path("my/short").mkdir(parents=True)
     Path("my/short/prompt.yaml").touch()
-    assert said in sentence(shell("run", "--bots", "StefaBot", "--contenders", short), 2)
+    assert message in sentence(shell("run", "--bots", "StefaBot", "--contenders", short), 2)
 
 
 def test_contenders_with_equal_names_are_refused(shell: Shell) -> None:
-    said = sentence(run_cli(shell, contender("Asker"), contender("Asker", "house-sharp")), 2)
-    assert said == "two players are named 'Asker'; rename one of them: {bot: ..., name: ...}"
-    said = sentence(run_cli(shell, contender("StefaBot")), 2)
-    assert said == "the contender 'StefaBot' has the same name as a different opponent; rename one of them"
+    message = sentence(run_cli(shell, contender("Asker"), contender("Asker", "house-sharp")), 2)
+    assert message == "two players are named 'Asker'; rename one of them: {bot: ..., name: ...}"
+    message = sentence(run_cli(shell, contender("StefaBot")), 2)
+    assert message == "the contender 'StefaBot' has the same name as a different opponent; rename one of them"
 
 
 @pytest.mark.parametrize("short", ["opnai:gpt-6", "OpenAI:gpt-6", "gpt-6@plain"])

@@ -39,8 +39,8 @@ NAMES = {  # names of input, output, and the details of each
 }
 
 
-def usage(protocol: Api, said: Any) -> Usage | None:
-    return read_reply(protocol, RawReply(200, json.dumps(reply_body(protocol, usage=said)))).usage
+def usage(protocol: Api, usage: Any) -> Usage | None:
+    return read_reply(protocol, RawReply(200, json.dumps(reply_body(protocol, usage=usage)))).usage
 
 
 def counts(protocol: Api, into: Any, out: Any) -> dict[str, Any]:
@@ -50,31 +50,31 @@ def counts(protocol: Api, into: Any, out: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("protocol", ["responses", "chat"])
 def test_openai_counts_cached_tokens_within_the_input(protocol: Api) -> None:
     into, out, of_input, of_output = NAMES[protocol]
-    said = {
+    reported = {
         into: 1000,
         of_input: {"cached_tokens": 600, "cache_write_tokens": 50},
         out: 30,
         of_output: {"reasoning_tokens": 20},
     }
-    assert usage(protocol, said) == Usage(1000, 600, 50, 30, 20)
+    assert usage(protocol, reported) == Usage(1000, 600, 50, 30, 20)
 
 
 def test_anthropic_counts_cached_tokens_beside_the_input() -> None:
-    said = {
+    reported = {
         "input_tokens": 1000,
         "cache_read_input_tokens": 600,
         "cache_creation_input_tokens": 50,
         "output_tokens": 30,
         "output_tokens_details": {"thinking_tokens": 20},
     }
-    assert usage("messages", said) == Usage(1650, 600, 50, 30, 20)
+    assert usage("messages", reported) == Usage(1650, 600, 50, 30, 20)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("details", [None, {}, [], 7, "x", {"other_tokens": 3}])
 def test_empty_usage_details_count_as_zero(protocol: Api, details: Any) -> None:
-    said = {name: details for name in NAMES[protocol][2:] if name}
-    assert usage(protocol, counts(protocol, 100, 20) | said) == Usage(100, 0, 0, 20, 0)
+    reported = {name: details for name in NAMES[protocol][2:] if name}
+    assert usage(protocol, counts(protocol, 100, 20) | reported) == Usage(100, 0, 0, 20, 0)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -84,22 +84,22 @@ def test_null_usage_details_count_as_zero(protocol: Api) -> None:
     out = dict.fromkeys(["reasoning_tokens", "thinking_tokens"])
     apart = dict.fromkeys(["cache_read_input_tokens", "cache_creation_input_tokens"])
     _, _, of_input, of_output = NAMES[protocol]
-    said = apart | {str(of_output): out} | ({of_input: into} if of_input else {})
-    assert usage(protocol, counts(protocol, 100, 20) | said) == Usage(100, 0, 0, 20, 0)
+    reported = apart | {str(of_output): out} | ({of_input: into} if of_input else {})
+    assert usage(protocol, counts(protocol, 100, 20) | reported) == Usage(100, 0, 0, 20, 0)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("count", ["600", 1.5, -1, True, [5], 2**24 + 1])
 def test_invalid_usage_detail_is_missing_usage(protocol: Api, count: Any) -> None:
     of_input = NAMES[protocol][2]
-    said = {of_input: {"cached_tokens": count}} if of_input else {"cache_read_input_tokens": count}
-    assert usage(protocol, counts(protocol, 1000, 20) | said) is None
+    reported = {of_input: {"cached_tokens": count}} if of_input else {"cache_read_input_tokens": count}
+    assert usage(protocol, counts(protocol, 1000, 20) | reported) is None
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("said", [None, [], 7, "x", {}])
-def test_missing_usage_is_none(protocol: Api, said: Any) -> None:
-    assert usage(protocol, said) is None
+@pytest.mark.parametrize("reported", [None, [], 7, "x", {}])
+def test_missing_usage_is_none(protocol: Api, reported: Any) -> None:
+    assert usage(protocol, reported) is None
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -119,9 +119,9 @@ def test_contradictory_counts_are_missing_usage(protocol: Api) -> None:
     refused = reply_body(protocol, None, "filter", usage=counts(protocol, 100, 0))
     assert read_reply(protocol, RawReply(200, json.dumps(refused))).usage == Usage(100, 0, 0, 0, 0)
     failed = reply_body(protocol, None, usage=counts(protocol, 0, 0), choices=None, content=None, output=None)
-    said = read_reply(protocol, RawReply(200, json.dumps(failed | {"error": {"message": "no"}})))
-    assert said.non_reply
-    assert said.usage == Usage(0, 0, 0, 0, 0)
+    reported = read_reply(protocol, RawReply(200, json.dumps(failed | {"error": {"message": "no"}})))
+    assert reported.non_reply
+    assert reported.usage == Usage(0, 0, 0, 0, 0)
 
 
 def chat_counts(into: int, out: int, total: int | None, reasoning: int | None = None) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def chat_counts(into: int, out: int, total: int | None, reasoning: int | None = 
 
 
 @pytest.mark.parametrize(
-    ("said", "output"),
+    ("values", "output"),
     [
         (chat_counts(279, 6, 374, 89), 95),  # xAI: reasoning is not part of the completion
         (chat_counts(10_120, 1499, 14_428, 2809), 4308),
@@ -142,15 +142,15 @@ def chat_counts(into: int, out: int, total: int | None, reasoning: int | None = 
         (chat_counts(100, 50, 20), 50),
     ],
 )
-def test_output_is_the_largest_reading(said: dict[str, Any], output: int) -> None:
-    read = usage("chat", said)
+def test_output_is_the_largest_reading(values: dict[str, Any], output: int) -> None:
+    read = usage("chat", values)
     assert read is not None
-    assert (read.input, read.output) == (said["prompt_tokens"], output)
-    details = said.get("completion_tokens_details")
+    assert (read.input, read.output) == (values["prompt_tokens"], output)
+    details = values.get("completion_tokens_details")
     same = {
         "input_tokens": read.input,
-        "output_tokens": said["completion_tokens"],
-        "total_tokens": said["total_tokens"],
+        "output_tokens": values["completion_tokens"],
+        "total_tokens": values["total_tokens"],
     }
     assert usage("responses", same | ({"output_tokens_details": details} if details else {})) == read
 
@@ -162,12 +162,12 @@ def test_invalid_total_is_missing_usage(protocol: Api, total: Any) -> None:
 
 
 def test_anthropic_cache_write_is_the_larger_of_both_counts() -> None:
-    said = counts("messages", 100, 20) | {
+    reported = counts("messages", 100, 20) | {
         "cache_creation_input_tokens": 30,
         "cache_creation": {"ephemeral_5m_input_tokens": 10, "ephemeral_1h_input_tokens": 40},
     }
-    assert usage("messages", said) == Usage(150, 0, 50, 20, 0)
-    assert usage("messages", said | {"cache_creation_input_tokens": 70}) == Usage(170, 0, 70, 20, 0)
+    assert usage("messages", reported) == Usage(150, 0, 50, 20, 0)
+    assert usage("messages", reported | {"cache_creation_input_tokens": 70}) == Usage(170, 0, 70, 20, 0)
 
 
 def charges(protocol: Api, **changes: Any) -> Charges:
@@ -188,7 +188,7 @@ def test_invalid_service_tier_is_ignored(protocol: Api, tier: Any) -> None:
 
 
 def test_anthropic_service_fields_are_read() -> None:
-    said = {
+    text = {
         "service_tier": "priority",
         "speed": "fast",
         "inference_geo": "us",
@@ -196,15 +196,15 @@ def test_anthropic_service_fields_are_read() -> None:
         "server_tool_use": {"web_search_requests": 3, "web_fetch_requests": 2},
     }
     modes = (("service_tier", "priority"), ("speed", "fast"), ("inference_geo", "us"))
-    assert charges("messages", usage=counts("messages", 100, 20) | said) == Charges(modes, 40, 5)
+    assert charges("messages", usage=counts("messages", 100, 20) | text) == Charges(modes, 40, 5)
 
 
 def test_the_providers_own_tools_are_counted() -> None:
     calls = [{"type": kind} for kind in ("web_search_call", "file_search_call", "mcp_call", "reasoning")]
     output = [*calls, *reply_body("responses")["output"]]
     assert charges("responses", output=output) == Charges(tool_calls=2)
-    said = counts("chat", 1, 1) | {"server_tool_use": {"web_search_requests": 4}}
-    assert charges("chat", usage=said) == Charges(tool_calls=4)
+    usage = counts("chat", 1, 1) | {"server_tool_use": {"web_search_requests": 4}}
+    assert charges("chat", usage=usage) == Charges(tool_calls=4)
 
 
 def test_openai_long_cache_writes_are_counted() -> None:
@@ -216,11 +216,15 @@ def test_openai_long_cache_writes_are_counted() -> None:
 @pytest.mark.parametrize("protocol", ["responses", "chat"])
 def test_tokens_that_do_not_fit_into_the_input_are_counted_beside_it(protocol: Api) -> None:
     name = str(NAMES[protocol][2])
-    said = counts(protocol, 100, 1)
-    assert usage(protocol, said | {name: {"cached_tokens": 60, "cache_write_tokens": 40}}) == Usage(100, 60, 40, 1, 0)
-    assert usage(protocol, said | {name: {"cached_tokens": 60, "cache_write_tokens": 41}}) == Usage(201, 60, 41, 1, 0)
+    reported = counts(protocol, 100, 1)
+    assert usage(protocol, reported | {name: {"cached_tokens": 60, "cache_write_tokens": 40}}) == Usage(
+        100, 60, 40, 1, 0
+    )
+    assert usage(protocol, reported | {name: {"cached_tokens": 60, "cache_write_tokens": 41}}) == Usage(
+        201, 60, 41, 1, 0
+    )
     kept = {"cache_write_tokens": 10, "cache_write_tokens_details": {"ttl_30m_tokens": 20, "ttl_12h_tokens": 30}}
-    assert usage(protocol, said | {name: kept}) == Usage(100, 0, 50, 1, 0)
+    assert usage(protocol, reported | {name: kept}) == Usage(100, 0, 50, 1, 0)
 
 
 OPENAI, ANTHROPIC = "https://api.openai.com/v1", "https://api.anthropic.com"
@@ -355,9 +359,9 @@ def tries_after(folder: Path, server_says: Response, protocol: Api) -> tuple[lis
     """Return the tries of a run whose first call gets this answer, and its final budget."""
     calls: list[Incoming] = []
 
-    def answer(heard: Incoming) -> Response:
-        calls.append(heard)
-        return server_says if len(calls) == 1 else respond(heard.protocol)
+    def answer(request: Incoming) -> Response:
+        calls.append(request)
+        return server_says if len(calls) == 1 else respond(request.protocol)
 
     watch = NoWait()
     with Server(answer) as server:
@@ -378,8 +382,8 @@ def test_an_error_after_a_part_of_an_answer_is_billed(
 ) -> None:
     """The call is billed by its usage or at the worst case. Row and budget agree, and the body is stored."""
     body = reply_body(protocol, **BEGUN[protocol])
-    said = Response(body=json.dumps(body if usage else {**body, "usage": None}))
-    tries, budget = tries_after(tmp_path / "r", said, protocol)
+    response = Response(body=json.dumps(body if usage else {**body, "usage": None}))
+    tries, budget = tries_after(tmp_path / "r", response, protocol)
     state, kind, error, cost, was_assumed, kept = tries[0]
     assert (state, kind, bool(was_assumed), kept) == ("failed", "server", assumed, 1)
     assert error.startswith("status 200 with an error in the body: ")
@@ -401,12 +405,12 @@ def test_an_error_alone_costs_nothing(tmp_path: Path, protocol: Api) -> None:
 @pytest.mark.usefixtures("unhurried")
 def test_error_with_status_200_is_a_failed_call(shell: Shell) -> None:
     body = json.dumps(reply_body("responses", status="failed", error=ERROR))
-    with Server(lambda heard: respond("responses") if PROBE in heard.raw else Response(body=body)) as server:
+    with Server(lambda request: respond("responses") if PROBE in request.raw else Response(body=body)) as server:
         ended = run_cli(shell, player_at(server, tries=1), games=1, rules={"max_turns": 4}, flags=["--no-preflight"])
     assert ended.code == 0
     assert "fallback:unreachable" in ended.out
     status = shell("status", "r").out
-    failed = sum(PROBE not in heard.raw for heard in server.heard)
+    failed = sum(PROBE not in request.raw for request in server.requests)
     assert f"failed calls, server: {failed}" in status
     assert "fallback:malformed" not in status
 
@@ -421,13 +425,13 @@ def test_cap_holds_with_separate_reasoning_tokens(tmp_path: Path) -> None:
     }
     true = 300 * RUN_PRICE.input + 220 * RUN_PRICE.output
     cap = 25 * true
-    with Server(lambda heard: respond("chat", usage=usage)) as server:
+    with Server(lambda request: respond("chat", usage=usage)) as server:
         players = small(player_at(server, "chat", max_output=400), games=40, turns=20)
         how: dict[str, Any] = {"prices": {"some-model": RUN_PRICE}, "caps": Caps(usd=cap), "preflight": False}
         run = run_games(players, tmp_path / "r", in_flight=16, **how)
     assert run.failure is not None
     assert "the budget is used up" in str(run.failure)
-    calls = len(server.heard)
+    calls = len(server.requests)
     assert 0 < calls * true <= cap, "the server's own bill is within the cap"
     assert rows(tmp_path / "r", "SELECT sum(picodollars), max(assumed) FROM tries") == [(calls * true, 0)]
 
@@ -437,20 +441,20 @@ def test_cap_holds_if_a_server_reports_zero_tokens(tmp_path: Path, protocol: Api
     """Each reply counts at its worst case, because its cost is unknown."""
     nothing = dict.fromkeys(["input_tokens", "output_tokens", "prompt_tokens", "completion_tokens", "total_tokens"], 0)
     cap = 400 * EACH
-    with Server(lambda heard: respond(heard.protocol, usage=nothing)) as server:
+    with Server(lambda request: respond(request.protocol, usage=nothing)) as server:
         players = small(player_at(server, protocol, max_output=20), games=40, turns=20)
         how: dict[str, Any] = {"prices": {"some-model": RUN_PRICE}, "caps": Caps(usd=cap), "preflight": False}
         run = run_games(players, tmp_path / "r", **how)
     assert run.failure is not None
     assert "the budget is used up" in str(run.failure)
-    assert 0 < len(server.heard) * EACH <= cap, "the server's own bill is within the cap"
+    assert 0 < len(server.requests) * EACH <= cap, "the server's own bill is within the cap"
     ((usd, assumed),) = rows(tmp_path / "r", "SELECT sum(picodollars), sum(assumed) FROM tries")
-    assert (usd <= cap, assumed) == (True, len(server.heard))
+    assert (usd <= cap, assumed) == (True, len(server.requests))
 
 
 def test_server_tool_calls_are_billed(tmp_path: Path) -> None:
     usage = {"input_tokens": 100, "output_tokens": 20, "server_tool_use": {"web_search_requests": 2}}
-    with Server(lambda heard: respond("messages", usage=usage)) as server:
+    with Server(lambda request: respond("messages", usage=usage)) as server:
         players = small(player_at(server, "messages"), games=1, turns=9)
         run_games(players, tmp_path / "r", prices={"some-model": RUN_PRICE}, preflight=False)
     query = "SELECT DISTINCT picodollars FROM tries"

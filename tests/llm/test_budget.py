@@ -43,9 +43,9 @@ ENTRY = {"input": 2, "cached_input": 0.1, "cache_write": 2.5, "output": 10}
 
 
 def refused(shell: Shell, *flags: str, **config: Any) -> str:
-    said = sentence(run_cli(shell, contender("Asker"), flags=flags, **config), 2)
+    message = sentence(run_cli(shell, contender("Asker"), flags=flags, **config), 2)
     assert not Path("r").exists(), "nothing was started"
-    return said
+    return message
 
 
 @pytest.mark.parametrize(
@@ -86,17 +86,17 @@ def test_invalid_budget_in_a_config_is_refused(shell: Shell, budget: Any, words:
 
 def test_budget_flag_keeps_other_caps(shell: Shell) -> None:
     """Caps that the flag does not mention keep the config's values."""
-    with Server(lambda heard: respond(heard.protocol)) as server:
+    with Server(lambda request: respond(request.protocol)) as server:
         ended = run_cli(shell, player_at(server), flags=("--budget", "calls=500"), budget={"tokens": 1})
     assert ended.code == 3
-    assert server.heard == []
+    assert server.requests == []
 
 
 def test_dollars_need_a_price(shell: Shell) -> None:
-    with Server(lambda heard: respond(heard.protocol)) as server:
-        said = sentence(run_cli(shell, player_at(server, name="Asker"), budget={"usd": 5}), 2)
-        assert server.heard == []
-        assert said == (
+    with Server(lambda request: respond(request.protocol)) as server:
+        message = sentence(run_cli(shell, player_at(server, name="Asker"), budget={"usd": 5}), 2)
+        assert server.requests == []
+        assert message == (
             f"Asker: budget.usd needs the price of 'some-model' at {server.base_url('responses')}, which is unknown; "
             "remove budget.usd, or add this line with the provider's prices in USD per million tokens (these are the "
             'highest known prices): prices: {"some-model": '
@@ -110,7 +110,7 @@ def test_dollars_need_a_price(shell: Shell) -> None:
 
 def test_prices_come_from_the_config_or_a_file(shell: Shell) -> None:
     Path("p.yaml").write_text(yaml.safe_dump({"some-model": ENTRY}))
-    with Server(lambda heard: respond(heard.protocol)) as server:
+    with Server(lambda request: respond(request.protocol)) as server:
         how: list[tuple[list[str], dict[str, Any]]] = [
             ([], {"prices": {"some-model": ENTRY}}),
             ([], {"prices": "p.yaml"}),
@@ -133,8 +133,8 @@ def test_incomplete_price_is_refused(shell: Shell) -> None:
     words = "m: cache_write is missing: set it in USD per million tokens"
     assert refused(shell, prices={"m": GAPPED}).startswith(f"prices: {words}")
     Path("p.yaml").write_text(yaml.safe_dump({"fine": ENTRY, "m": GAPPED}))
-    said = refused(shell, "--prices", "p.yaml")
-    assert said.startswith(f"{Path('p.yaml').absolute()}: {words}")
+    message = refused(shell, "--prices", "p.yaml")
+    assert message.startswith(f"{Path('p.yaml').absolute()}: {words}")
 
 
 @pytest.mark.parametrize("prices", [5, ["m"], True, None])
@@ -146,8 +146,8 @@ def test_dollars_need_the_price_of_what_costs_more(shell: Shell) -> None:
     """The list price does not include it; a user's own price does."""
     player = contender("Asker", "gpt-6-sol", parameters={"speed": "fast"}, base_url="https://api.openai.com/v1")
     stops = ["--offline", "--no-preflight"]
-    said = sentence(run_cli(shell, player, flags=stops, budget={"usd": 5}), 2)
-    assert said == (
+    message = sentence(run_cli(shell, player, flags=stops, budget={"usd": 5}), 2)
+    assert message == (
         "Asker: parameters.speed: the list price of 'gpt-6-sol' does not cover it; set the price "
         "with this parameter in `prices.gpt-6-sol`, or remove the parameter or budget.usd"
     )
@@ -159,14 +159,14 @@ def test_dollars_need_the_price_of_what_costs_more(shell: Shell) -> None:
 
 
 def test_dollar_budget_refuses_tools_charged_by_the_call(shell: Shell) -> None:
-    with Server(lambda heard: respond(heard.protocol)) as server:
+    with Server(lambda request: respond(request.protocol)) as server:
         player = player_at(server, name="Asker", parameters={"tools": [{"type": "web_search"}]})
-        said = sentence(run_cli(shell, player, budget={"usd": 5}, prices={"some-model": ENTRY}), 2)
-        assert said == (
+        message = sentence(run_cli(shell, player, budget={"usd": 5}, prices={"some-model": ENTRY}), 2)
+        assert message == (
             "Asker: parameters.tools: the server charges for its tools per call, and the price is "
             "unknown; remove the parameter or budget.usd"
         )
-        assert server.heard == []
+        assert server.requests == []
         free = {"some-model": dict.fromkeys(ENTRY, 0)}
         assert run_cli(shell, player, games=1, budget={"usd": 5}, prices=free).code == 0, (
             "the user's own server is free"
@@ -255,8 +255,8 @@ def play(house: House, folder: Path, caps: Caps) -> tuple[RunResult, str]:
 @contextmanager
 def playing(folder: Path, caps: Caps, **faults: float) -> Iterator[tuple[RunResult, House, str]]:
     with House(faults=Faults(**faults)) as house:
-        run, said = play(house, folder, caps)
-        yield run, house, said
+        run, shown = play(house, folder, caps)
+        yield run, house, shown
 
 
 def cost(call: Call) -> int:
@@ -274,15 +274,15 @@ def in_tries(run: RunResult) -> Spend:
     return Spend(calls, tokens, usd)
 
 
-def in_budget(said: str) -> dict[str, tuple[str, str]]:
-    return {cap: (spent, held) for cap, spent, held in re.findall(r"(\w+): (\S+) spent, (\S+) reserved", said)}
+def in_budget(message: str) -> dict[str, tuple[str, str]]:
+    return {cap: (spent, held) for cap, spent, held in re.findall(r"(\w+): (\S+) spent, (\S+) reserved", message)}
 
 
-def check_books(run: RunResult, house: House, said: str) -> Spend:
+def check_books(run: RunResult, house: House, message: str) -> Spend:
     """Check that server, rows, budget and summary agree on calls, input and output tokens, and picodollars."""
     spent = billed(house.calls)
     assert in_tries(run) == spent
-    assert in_budget(said) == {
+    assert in_budget(message) == {
         "calls": (f"{spent.calls:,}", "0"),
         "tokens": (f"{spent.tokens:,}", "0"),
         "usd": (dollars(spent.usd), "$0.0000"),
@@ -298,9 +298,9 @@ def check_books(run: RunResult, house: House, said: str) -> Spend:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunResult, Spend]:
-    with playing(tmp_path_factory.mktemp("whole"), ALL) as (run, house, said):
+    with playing(tmp_path_factory.mktemp("whole"), ALL) as (run, house, shown):
         assert run.failure is None
-        return run, check_books(run, house, said)
+        return run, check_books(run, house, shown)
 
 
 @pytest.mark.parametrize(("cap", "share"), in_gate([("calls", 0.6), ("tokens", 0.5), ("usd", 0.4)], [("usd", 0.4)]))
@@ -310,8 +310,8 @@ def test_no_run_exceeds_its_cap_and_counts_agree(
     complete, took = whole
     most = int(getattr(took, cap) * share)
     caps: Any = replace(ALL, **{cap: most})
-    with playing(tmp_path, caps, rate_limit=0.15, server_error=0.1) as (run, house, said):
-        spent = check_books(run, house, said)
+    with playing(tmp_path, caps, rate_limit=0.15, server_error=0.1) as (run, house, shown):
+        spent = check_books(run, house, shown)
     assert getattr(spent, cap) <= most
     assert getattr(spent, cap) > 0.2 * most, "the run stopped far below the cap"
     assert f"raise `budget.{cap}`" in str(run.failure)
@@ -322,8 +322,8 @@ def test_no_run_exceeds_its_cap_and_counts_agree(
 def test_a_cap_that_is_not_reached_changes_nothing(tmp_path: Path, whole: tuple[RunResult, Spend]) -> None:
     """Transient faults cost calls, but no tokens and no money."""
     complete, took = whole
-    with playing(tmp_path, ALL, rate_limit=0.15, server_error=0.1) as (run, house, said):
-        spent = check_books(run, house, said)
+    with playing(tmp_path, ALL, rate_limit=0.15, server_error=0.1) as (run, house, shown):
+        spent = check_books(run, house, shown)
     assert run.failure is None
     assert run.results_digest == complete.results_digest
     asked = billed([call for call in house.calls if call.draw != PROBE])  # probes do not count
@@ -337,14 +337,14 @@ def test_run_stopped_by_its_budget_resumes_with_more(tmp_path: Path, whole: tupl
     with House() as house:
         cut, _ = play(house, tmp_path, replace(ALL, tokens=took.tokens // 2))
         assert cut.failure is not None
-        again, said = play(house, tmp_path, replace(ALL, tokens=took.tokens // 2))
+        again, shown = play(house, tmp_path, replace(ALL, tokens=took.tokens // 2))
         assert again.failure is not None, "the cap is still used up"
-        run, said = play(house, tmp_path, ALL)
+        run, shown = play(house, tmp_path, ALL)
     assert run.failure is None
-    assert check_books(run, house, said) == took
+    assert check_books(run, house, shown) == took
     assert run.results_digest == complete.results_digest
 
 
 def test_progress_shows_dollars_without_a_cap(tmp_path: Path) -> None:
-    with playing(tmp_path, Caps()) as (_, house, said):
-        assert said.endswith(f" calls, {dollars(billed(house.calls).usd)}")
+    with playing(tmp_path, Caps()) as (_, house, shown):
+        assert shown.endswith(f" calls, {dollars(billed(house.calls).usd)}")

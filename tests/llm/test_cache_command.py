@@ -61,8 +61,8 @@ def test_stats_mentions_other_caches(shell: Shell) -> None:
     assert shell("cache", "stats").err == "there are other caches: --cache runs/demo-1/cache\n"
     assert shell("cache", "stats", "--cache", "runs/demo-1/cache").err == "there are other caches: --cache cache\n"
     shutil.rmtree("cache")
-    said = "cache does not contain a cache; give its folder with --cache, for example --cache runs/demo-1/cache"
-    assert sentence(shell("cache", "stats")) == said
+    message = "cache does not contain a cache; give its folder with --cache, for example --cache runs/demo-1/cache"
+    assert sentence(shell("cache", "stats")) == message
 
 
 @pytest.mark.parametrize("words", [("stats",), ("show", "00000000"), ("explain", "0.0.0", "--run", "r")])
@@ -177,10 +177,10 @@ def test_explain_finds_the_reply_of_a_decision_and_of_a_request(shell: Shell) ->
 
 def test_explain_accepts_the_ids_that_watch_prints(shell: Shell) -> None:
     assert run_of(shell).code == 0
-    told = re.findall(r"Request to Asker \(([A-E]), ([\d.]+)\): ", shell("replay", "r", "--game", "0").out)
+    output = re.findall(r"Request to Asker \(([A-E]), ([\d.]+)\): ", shell("replay", "r", "--game", "0").out)
     taken = rows(Path("r"), "SELECT node, seat, decision FROM decisions ORDER BY decision")
-    assert told == [(node, f"0.{seat}.{decision}") for node, seat, decision in taken]
-    assert all(explained(shell, number, "r").out.startswith("the cache has a reply: ") for _, number in told)
+    assert output == [(node, f"0.{seat}.{decision}") for node, seat, decision in taken]
+    assert all(explained(shell, number, "r").out.startswith("the cache has a reply: ") for _, number in output)
 
 
 def test_explain_shows_the_difference(shell: Shell) -> None:
@@ -264,10 +264,10 @@ def test_explain_of_an_unknown_decision_is_reported_in_one_sentence(shell: Shell
         *("9.9.9", "0.0", "0.0.0.0.0", "0.0.9999999999999999999999", "a.b.c", "-1.0.0", ""),
         *("0", "abcdef0", "ffffffffffff", "????????", "*", "%%%%%%%%", "[0-9a-f]*", "\x1b[2J\x1b[2J"),
     ):
-        said = sentence(shell("cache", "explain", "--run", "s", "--", what))
-        assert said.startswith("s has no request ")
-        assert said.endswith("`dubito replay RUN --game GAME`, or at least 8 digits of a digest")
-        assert said.isprintable()
+        message = sentence(shell("cache", "explain", "--run", "s", "--", what))
+        assert message.startswith("s has no request ")
+        assert message.endswith("`dubito replay RUN --game GAME`, or at least 8 digits of a digest")
+        assert message.isprintable()
 
 
 def test_explain_refuses_an_ambiguous_digest(shell: Shell) -> None:

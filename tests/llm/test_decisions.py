@@ -176,16 +176,16 @@ def test_chosen_answer_is_played_even_if_less_likely() -> None:
 def test_rounded_sums_and_declined_statements_are_accepted() -> None:
     found = read(changed(0, probabilities=odds((True, 0.333), (False, 0.66)))(good()))
     assert sum(share for _, share in found.given["D"].shares) == pytest.approx(1)
-    told = read([{"type": "refusal", "name": STATED}, *good("C")[1:]], "C")
-    assert (told.given["C"].stated, told.given["C"].impossible) == (None, False)
-    assert not told.unread
+    reading = read([{"type": "refusal", "name": STATED}, *good("C")[1:]], "C")
+    assert (reading.given["C"].stated, reading.given["C"].impossible) == (None, False)
+    assert not reading.unread
 
 
 @pytest.mark.parametrize("stated", [1.5, -0.1, True, "0.5", None])
 def test_invalid_statement_is_counted_without_affecting_the_answer(stated: Any) -> None:
-    told = read(changed(0, probability=stated)(good("C")), "C")
-    assert (told.given["C"].stated, told.given["C"].impossible) == (None, True)
-    assert told.given.keys() == {"C", "E"}
+    reading = read(changed(0, probability=stated)(good("C")), "C")
+    assert (reading.given["C"].stated, reading.given["C"].impossible) == (None, True)
+    assert reading.given.keys() == {"C", "E"}
 
 
 def read_of(legal: list[str], node: str, value: str) -> ModelAnswer:
@@ -227,8 +227,8 @@ def test_probe_uses_the_accounts_api(tmp_path: Path) -> None:
 
 
 def serving(change: Callable[[Incoming, list[Any]], list[Any]]) -> Callable[[Incoming], Response]:
-    return lambda heard: Response(
-        body=build_body(change(heard, [answer_to(question, False) for question in heard.body["questions"]]))
+    return lambda request: Response(
+        body=build_body(change(request, [answer_to(question, False) for question in request.body["questions"]]))
     )
 
 
@@ -238,8 +238,8 @@ def decider(server: Server, **more: Any) -> dict[str, Any]:
 
 
 def test_only_declined_questions_are_asked_again(shell: Shell) -> None:
-    def declines(heard: Incoming, answers: list[Any]) -> list[Any]:
-        again = "bluffing is part of its rules and harms nobody" in str(heard.body["input"])
+    def declines(request: Incoming, answers: list[Any]) -> list[Any]:
+        again = "bluffing is part of its rules and harms nobody" in str(request.body["input"])
         return answers if again else [{"type": "refusal", "name": answers[0]["name"]}, *answers[1:]]
 
     dear = {"gpt-6-luna": {"input": 1, "cached_input": 1, "cache_write": 1, "output": 1000}}
@@ -249,17 +249,17 @@ def test_only_declined_questions_are_asked_again(shell: Shell) -> None:
             shell("run", config, "--output", "r", "--quiet", "--no-preflight", "--no-report", "--in-flight", "1").code
             == 0
         )
-    asked = [[question["name"] for question in heard.body["questions"]] for heard in server.heard]
+    asked = [[question["name"] for question in request.body["questions"]] for request in server.requests]
     assert {len(names) for names in asked[1::2]} == {1}, "only the declined question is asked again"
     assert [names[:1] for names in asked[::2]] == asked[1::2]
     assert set(outcomes_of(Path("r"))) == {"model", "model_after_reask"}
 
-    with Server(serving(lambda heard, answers: answers[:-1])) as server:
+    with Server(serving(lambda request, answers: answers[:-1])) as server:
         config = config_file(decider(server), games=2, on_unusable="fallback")
         assert shell("run", config, "--output", "s", "--quiet", "--no-preflight", "--no-report").code == 0
     assert set(outcomes_of(Path("s"))) == {"fallback:malformed"}
     ((attempts, reasks),) = rows(Path("s"), "SELECT count(*), sum(attempt > 0) FROM attempts")
-    assert (len(server.heard), reasks) == (attempts, 0)
+    assert (len(server.requests), reasks) == (attempts, 0)
 
 
 @pytest.mark.at_length
@@ -434,11 +434,11 @@ def test_the_house_answers_in_the_sdks_types() -> None:
     with House(policy=house_policy([PLAN.game])) as house:
         client = OpenAI(api_key="k", base_url=house.base_url("decisions"), max_retries=0)
         asked: list[Any] = [question.content for question in form_at("C").questions]
-        said = client.decisions.create(model="house-random", input="seat: 1\nnode: C E\n", questions=asked)
+        usage = client.decisions.create(model="house-random", input="seat: 1\nnode: C E\n", questions=asked)
         client.close()
-    assert isinstance(said, Decision)
-    assert [answer.name for answer in said.answers] == [STATED, "C", "E"]
-    assert said.usage.output_tokens == 0
+    assert isinstance(usage, Decision)
+    assert [answer.name for answer in usage.answers] == [STATED, "C", "E"]
+    assert usage.usage.output_tokens == 0
 
 
 def test_game_without_listed_answers_is_refused() -> None:

@@ -42,12 +42,14 @@ def run_at(server: Server, protocol: Api, folder: Path, games: int = 1, turns: i
 
 
 def always(text: str | None = YES, finish: str = "stop") -> Answer:
-    return lambda heard: respond(heard.protocol, text, finish)
+    return lambda request: respond(request.protocol, text, finish)
 
 
 def failing(status: int, kind: str = "some_error", message: str = "no") -> Answer:
-    return lambda heard: (
-        respond(heard.protocol) if PROBE in heard.raw else Response(status, error_body(heard.protocol, kind, message))
+    return lambda request: (
+        respond(request.protocol)
+        if PROBE in request.raw
+        else Response(status, error_body(request.protocol, kind, message))
     )
 
 
@@ -80,11 +82,11 @@ def test_each_cause_is_counted(tmp_path: Path, name: str) -> None:
     for protocol, log in run.models.items():
         assert set(log.outcomes) == {f"fallback:{cause}"}
         assert log.decisions > 1
-        heard = [heard for heard in server.heard if heard.protocol == protocol and PROBE not in heard.raw]
-        probes = sum(heard.protocol == protocol and PROBE in heard.raw for heard in server.heard)
-        assert len(heard) == requests * log.decisions == log.calls - probes
+        request = [request for request in server.requests if request.protocol == protocol and PROBE not in request.raw]
+        probes = sum(request.protocol == protocol and PROBE in request.raw for request in server.requests)
+        assert len(request) == requests * log.decisions == log.calls - probes
         assert log.reasks == (log.decisions if requests == 2 else 0)
-        assert sum(each.re_asked for each in heard) == log.reasks
+        assert sum(each.re_asked for each in request) == log.reasks
         query = "SELECT count(*) FROM attempts WHERE player = ? AND reply IS NULL AND cause = ?"
         unanswered = rows(run.folder, query, (protocol, cause))
         assert unanswered == [(log.decisions if cause in ("too_long", "unreachable") else 0,)]
@@ -106,21 +108,21 @@ REFUSED = always("I cannot.", "refusal")
 )
 def test_usable_answer_to_a_re_ask_counts_as_the_models(tmp_path: Path, first: Answer, asked_again: str) -> None:
     """After a refusal the model does not see that it refused, so it refuses again."""
-    with Server(lambda heard: respond(heard.protocol) if heard.re_asked else first(heard)) as server:
+    with Server(lambda request: respond(request.protocol) if request.re_asked else first(request)) as server:
         players = [player_at(server, protocol, protocol) for protocol in PROTOCOLS]
         run = run_games(small(*players, games=3, turns=6), tmp_path / "run", in_flight=1)
     assert set(outcomes_of(run.folder)) == {"model_after_reask"}
-    again = [heard for heard in server.heard if heard.re_asked]
-    assert {heard.protocol for heard in again} == set(PROTOCOLS)
-    for heard in again:
+    again = [request for request in server.requests if request.re_asked]
+    assert {request.protocol for request in again} == set(PROTOCOLS)
+    for request in again:
         if first is REFUSED:
-            roles = [message["role"] for message in heard.conversation]
+            roles = [message["role"] for message in request.conversation]
             assert roles in (["user"], ["system", "user"], ["developer", "user"])
-            asked, _, words = heard.last.partition(AFTER_A_REFUSAL)
-            assert any(other.last == asked for other in server.heard)
+            asked, _, words = request.last.partition(AFTER_A_REFUSAL)
+            assert any(other.last == asked for other in server.requests)
             assert words == asked_again
         else:
-            last, again_asked = heard.conversation[-2:]
+            last, again_asked = request.conversation[-2:]
             assert last["role"] == "assistant"
             assert last["content"], "providers reject empty messages"
             assert again_asked["content"].startswith(asked_again)
@@ -128,12 +130,12 @@ def test_usable_answer_to_a_re_ask_counts_as_the_models(tmp_path: Path, first: A
 
 
 def test_re_asks_after_a_refusal_build_on_the_new_conversation(tmp_path: Path) -> None:
-    def answer(heard: Incoming) -> Response:
-        return respond(heard.protocol, "prose") if heard.re_asked else respond(heard.protocol, "No.", "refusal")
+    def answer(request: Incoming) -> Response:
+        return respond(request.protocol, "prose") if request.re_asked else respond(request.protocol, "No.", "refusal")
 
     with Server(answer) as server:
         run_at(server, "chat", tmp_path / "run", reasks=2)
-    last = [heard.conversation for heard in server.heard if len(heard.conversation) == 4]
+    last = [request.conversation for request in server.requests if len(request.conversation) == 4]
     assert [message["role"] for message in last[0]] == ["system", "user", "assistant", "user"]
     assert AFTER_A_REFUSAL in last[0][1]["content"]
     assert last[0][2]["content"] == "prose"
@@ -144,9 +146,9 @@ def test_number_of_re_asks_is_a_player_setting(tmp_path: Path, reasks: int, requ
     with Server(always("prose")) as server:
         run = run_at(server, "responses", tmp_path / "run", reasks=reasks)
     log = run.models["asker"]
-    assert len(server.heard) == requests * log.decisions
-    drawn = {heard.headers["x-dubito-draw"] for heard in server.heard}
-    assert len(drawn) == len(server.heard), "each attempt has its own draw"
+    assert len(server.requests) == requests * log.decisions
+    drawn = {request.headers["x-dubito-draw"] for request in server.requests}
+    assert len(drawn) == len(server.requests), "each attempt has its own draw"
 
 
 WATCHER = '''
@@ -181,9 +183,9 @@ def test_the_fallback_decides_and_has_seen_the_game(shell: Shell) -> None:
 def test_paid_replies_are_stored_even_if_unreadable(tmp_path: Path) -> None:
     with Server(always("prose")) as server:
         first = run_at(server, "responses", tmp_path / "first")
-        calls = len(server.heard)
+        calls = len(server.requests)
         second = run_at(server, "responses", tmp_path / "second")
-        assert len(server.heard) == calls
+        assert len(server.requests) == calls
     assert first.results_digest == second.results_digest
     assert rows(first.folder, "SELECT DISTINCT state FROM tries") == [("received",)]
 
@@ -191,7 +193,7 @@ def test_paid_replies_are_stored_even_if_unreadable(tmp_path: Path) -> None:
 def test_unreachable_requests_are_repeated_by_the_next_run(tmp_path: Path) -> None:
     answers: list[Answer] = [failing(503)]
 
-    with Server(lambda heard: answers[0](heard)) as server:
+    with Server(lambda request: answers[0](request)) as server:
         first = run_at(server, "responses", tmp_path / "first", tries=2)
         answers[0] = always()
         second = run_at(server, "responses", tmp_path / "second", tries=2)
@@ -205,7 +207,7 @@ def test_absurd_token_count_does_not_stop_the_run(tmp_path: Path, count: int) ->
     prices = read_prices(
         {"some-model": dict.fromkeys(["input", "cached_input", "cache_write", "output"], 5000)}, "", REPO
     )
-    with Server(lambda heard: respond(heard.protocol, usage=usage)) as server:
+    with Server(lambda request: respond(request.protocol, usage=usage)) as server:
         run = run_games(small(player_at(server), games=1, turns=4), tmp_path / "run", prices=prices)
     log = run.models["asker"]
     assert set(outcomes_of(run.folder)) == {"model"}

@@ -61,9 +61,9 @@ def test_fields_are_in_the_prompts_order() -> None:
 
 def test_prompt_describes_the_reply() -> None:
     assert "{" in answer_format(("answer",), GAME.nodes), "the text contains an example"
-    said = answer_format(ALL, GAME.nodes)
-    assert said.startswith("Reply with a JSON object and nothing else. Its fields, in this order: ")
-    assert "at question C only" in said
+    text = answer_format(ALL, GAME.nodes)
+    assert text.startswith("Reply with a JSON object and nothing else. Its fields, in this order: ")
+    assert "at question C only" in text
     assert "p_bluff" not in answer_format(("reasoning", "answer"), GAME.nodes)
 
 
@@ -89,7 +89,7 @@ IMPOSSIBLE = {
     "false": "false",
     "a text": '"0.4"',
     "words": '"likely"',
-    "nothing said": '""',
+    "an empty string": '""',
     "a list": "[0.4]",
     "an empty list": "[]",
     "an object": '{"value": 0.4}',

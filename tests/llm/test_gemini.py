@@ -152,17 +152,17 @@ def attempt(asked: Request) -> Attempt:
 
 
 @pytest.mark.parametrize(
-    ("key", "model", "told"),
+    ("key", "model", "message"),
     [
         ("wrong", "house-sharp", "refused the key"),
         ("key", "house-other", "has no model 'house-other'"),
         ("broke", "house-sharp", "no credit"),
     ],
 )
-def test_errors_name_the_setting_to_correct(key: str, model: str, told: str) -> None:
+def test_errors_name_the_setting_to_correct(key: str, model: str, message: str) -> None:
     with House() as house, closing(provider(house, key)) as client, pytest.raises(AccountFault) as caught:
         client.send(attempt(request(model=model)), 1, 20)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_unknown_field_is_named() -> None:

@@ -79,19 +79,19 @@ def test_no_more_tries_than_slots_at_once() -> None:
 @pytest.mark.parametrize("kind", ["server", "connection", "deadline"])
 def test_a_sleeping_try_holds_no_slot(kind: FailureKind) -> None:
     """With a single slot, another attempt is sent while the first one waits for its second try."""
-    clock, heard = Clock(), list[int]()
+    clock, waits = Clock(), list[int]()
 
     def sleep(seconds: float, why: str) -> None:
         with ThreadPoolExecutor(1) as pool:
-            if not heard:
-                heard.append(2)
+            if not waits:
+                waits.append(2)
                 assert pool.submit(through(traffic, Script()).send, ask(2), 1).result(20).text
         clock.sleep(seconds, why)
 
     traffic = AccountTraffic(ACCOUNT, 1, timing(clock, sleep=sleep))
     first = Retry(through(traffic, Script(kind)), settings(), traffic, sleep)
     assert first.ask(ask(1)).text
-    assert heard == [2]
+    assert waits == [2]
 
 
 def test_slot_is_always_released() -> None:

@@ -36,9 +36,9 @@ class Biller:
         self.bill = self.calls = self.lost = 0
         self._ends, self._lock = ends, threading.Lock()
 
-    def __call__(self, heard: Incoming) -> Response:
-        chance = sha256(heard.raw).digest()
-        into, out = len(heard.raw) // 4 + chance[1] % 20, 20 + chance[2] % 60
+    def __call__(self, request: Incoming) -> Response:
+        chance = sha256(request.raw).digest()
+        into, out = len(request.raw) // 4 + chance[1] % 20, 20 + chance[2] % 60
         usage = {"prompt_tokens": into, "completion_tokens": out, "total_tokens": into + out}
         with self._lock:
             self.calls += 1
@@ -95,8 +95,8 @@ def test_budget_error_states_the_worst_case_of_lost_calls(tmp_path: Path) -> Non
             how: dict[str, Any] = {"prices": {"some-model": PRICE}, "caps": Caps(usd=usd), "in_flight": 4}
             run = run_games(players, tmp_path / "r", **how)
             ((worst,),) = rows(tmp_path / "r", "SELECT sum(picodollars) FROM tries WHERE assumed")
-            said = f" spent (including {dollars(worst)}, the maximum for calls whose cost is unknown), and "
-            assert said in str(run.failure)
+            message = f" spent (including {dollars(worst)}, the maximum for calls whose cost is unknown), and "
+            assert message in str(run.failure)
 
 
 def test_lost_call_costs_the_worst_case_without_earlier_replies(tmp_path: Path) -> None:
@@ -147,8 +147,8 @@ def test_cost_of_calls_cut_off_by_a_kill_is_assumed(tmp_path: Path, shell: Shell
     biller = Biller(ends)
     never = threading.Event()
 
-    def answer(heard: Incoming) -> Response:
-        result = biller(heard)
+    def answer(request: Incoming) -> Response:
+        result = biller(request)
         never.wait(0.03)  # the duration of a model's answer
         return result
 

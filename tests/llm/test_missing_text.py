@@ -158,8 +158,8 @@ def test_read_is_named_only_if_it_would_help(api: Api, body: dict[str, Any], par
 def thinks(field: str, text: str = YES) -> Any:
     """Return a server that answers in its reasoning, streamed or not, like LM Studio and vLLM."""
 
-    def answer(heard: Incoming) -> Response:
-        if "stream" not in heard.body:
+    def answer(request: Incoming) -> Response:
+        if "stream" not in request.body:
             return Response(body=json.dumps(chat("", **{field: text})))
         pieces = [{field: text[:9]}, {field: text[9:]}, {"content": ""}]
         chunks = [{"choices": [{"index": 0, "delta": piece}]} for piece in pieces]
@@ -189,14 +189,14 @@ def test_answer_in_a_streamed_reasoning_is_read(tmp_path: Path) -> None:
     with Server(thinks("reasoning")) as server:
         player = player_at(server, "chat", read="reasoning", parameters={"return_progress": True})
         run = run_games(small(player, games=1), tmp_path / "run", NoWait())
-        assert all("stream" in heard.body for heard in server.heard)
+        assert all("stream" in request.body for request in server.requests)
     assert run.failure is None
     assert set(outcomes_of(tmp_path / "run")) == {"model:reasoning"}
 
 
-def rejecting(heard: Incoming) -> Response:
+def rejecting(request: Incoming) -> Response:
     """Reject the output of each question but its re-ask, as Groq does."""
-    if heard.re_asked:
+    if request.re_asked:
         return Response(body=json.dumps(chat(YES)))
     error = {"message": "Failed to validate JSON.", "code": "json_validate_failed", "failed_generation": "Sure: {"}
     return Response(400, json.dumps({"error": error}))
@@ -205,7 +205,7 @@ def rejecting(heard: Incoming) -> Response:
 def test_rejected_output_is_asked_again_with_the_servers_words_and_replays(shell: Shell) -> None:
     with Server(rejecting) as server:
         ended = run_cli(shell, player_at(server, "chat"))
-        again = next(heard for heard in server.heard if heard.re_asked)
+        again = next(request for request in server.requests if request.re_asked)
     assert ended.code == 0, ended.err
     assert set(outcomes_of(Path("r"))) == {"model_after_reask"}
     assert again.conversation[-2]["content"] == "Sure: {"

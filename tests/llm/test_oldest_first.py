@@ -142,13 +142,13 @@ def test_no_game_waits_forever_and_spending_stays_within_the_cap(seed: int) -> N
     assert budget.reserved == Spend()
 
 
-def uneven(heard: Incoming) -> Response:
+def uneven(request: Incoming) -> Response:
     """Answer depending on the question, so that games have very different lengths.
 
     Usage is about four bytes per token.
     """
-    chance = sha256(heard.raw).digest()
-    into, out = len(heard.raw) // 4, 20 + chance[2] * 2
+    chance = sha256(request.raw).digest()
+    into, out = len(request.raw) // 4, 20 + chance[2] * 2
     usage = {"prompt_tokens": into, "completion_tokens": out, "total_tokens": into + out}
     return Response(body=json.dumps(reply_body("chat", json.dumps({"answer": chance[0] % 4 == 0}), usage=usage)))
 

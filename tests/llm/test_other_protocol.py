@@ -34,7 +34,7 @@ def test_server_without_the_path_gets_a_hint(shell: Shell, protocol: Api, answer
     first, last = ended.err.splitlines()
     assert first == "No results yet: no games are finished."
     assert all(words in last for words in WRONG_PATH[protocol])
-    assert len(server.heard) == 1
+    assert len(server.requests) == 1
 
 
 def test_address_without_a_path_gets_a_hint(shell: Shell) -> None:
@@ -53,9 +53,11 @@ def test_reply_of_another_protocol_is_rejected(shell: Shell, asked: Api, spoken:
         ended = run_cli(shell, player_at(server, asked, max_output=99, tries=2))
     assert ended.code == 3
     apis = {"responses": "the Responses API", "chat": "Chat Completions", "messages": "the Messages API"}
-    said = f"{server.base_url(asked)} answers in {apis[spoken]}, but asker uses {apis[asked]}; set `api: {spoken}` in"
-    assert said in ended.err
+    message = (
+        f"{server.base_url(asked)} answers in {apis[spoken]}, but asker uses {apis[asked]}; set `api: {spoken}` in"
+    )
+    assert message in ended.err
     assert rows(Path("r"), "SELECT count(*) FROM decisions") == [(0,)]
-    assert len(server.heard) == 1
+    assert len(server.requests) == 1
     read = {asked, spoken} == {"responses", "messages"}  # these two name token counts the same
     assert rows(Path("r"), "SELECT DISTINCT assumed, tokens FROM tries") == [(0, 120 if read else 0)]

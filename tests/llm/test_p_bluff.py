@@ -11,18 +11,18 @@ from tests.llm.kit import Incoming, Response, Server, player_at, respond, rows, 
 Stated = Callable[[int], Any]  # request number -> stated value; Ellipsis omits the field
 
 
-def at_c(heard: Incoming) -> bool:
-    return '"p_bluff"' in json.dumps(heard.body.get("text"))
+def at_c(request: Incoming) -> bool:
+    return '"p_bluff"' in json.dumps(request.body.get("text"))
 
 
 def saying(stated: Stated) -> Callable[[Incoming], Response]:
     """Return a model that never doubts, always bluffs, and states this probability."""
 
-    def answer(heard: Incoming) -> Response:
-        said: dict[str, Any] = {"reasoning": "So.", "answer": not at_c(heard)}
-        if at_c(heard) and (value := stated(len(heard.raw))) is not ...:
-            said["p_bluff"] = value
-        return respond("responses", json.dumps(said))
+    def answer(request: Incoming) -> Response:
+        text: dict[str, Any] = {"reasoning": "So.", "answer": not at_c(request)}
+        if at_c(request) and (value := stated(len(request.raw))) is not ...:
+            text["p_bluff"] = value
+        return respond("responses", json.dumps(text))
 
     return answer
 
@@ -52,8 +52,8 @@ def test_p_bluff_is_recorded_only_at_c(tmp_path: Path) -> None:
 def test_stated_probability_does_not_change_play(tmp_path: Path, at_length: bool) -> None:
     games = "SELECT outcome, record FROM games"
     other = run_of(tmp_path / "other", lambda _: 0.37)
-    said = [(None, None), (1, 1.0), (1.5, None), (0, 0.0), (-1, None), ("0.4", None), (True, None), ([0.4], None)]
-    for number, (stated, kept) in enumerate(said if at_length else said[2:3]):
+    text = [(None, None), (1, 1.0), (1.5, None), (0, 0.0), (-1, None), ("0.4", None), (True, None), ([0.4], None)]
+    for number, (stated, kept) in enumerate(text if at_length else text[2:3]):
         run = run_of(tmp_path / f"{number}", lambda _, stated=stated: stated)  # type: ignore[misc]
         assert set(stated_in(run)) == {kept}, stated
         assert decisions(run) == decisions(other)

@@ -206,8 +206,8 @@ def test_waiting_calls_end_with_the_run() -> None:
 def test_pace_is_shown_while_it_delays_calls() -> None:
     clock = Clock()
     traffic = new_traffic(4, clock)
-    told = {"x-ratelimit-limit-requests": "500", "x-ratelimit-remaining-requests": "0"}
-    answer = replace(reply(), received=replace(reply().received, headers=told))
+    headers = {"x-ratelimit-limit-requests": "500", "x-ratelimit-remaining-requests": "0"}
+    answer = replace(reply(), received=replace(reply().received, headers=headers))
     call = limited_calls(traffic, answer, answer, answer)
     call()
     assert traffic.describe_pace() is None, "no call had to wait"

@@ -34,13 +34,13 @@ from tests.llm.kit import (
 from tests.prompts.kit import PROMPTS
 
 
-def answering(heard: Incoming) -> Response:
-    return respond(heard.protocol)
+def answering(request: Incoming) -> Response:
+    return respond(request.protocol)
 
 
-def checks(heard: Sequence[Incoming]) -> list[Incoming]:
+def checks(requests: Sequence[Incoming]) -> list[Incoming]:
     of = [str(texts.user) for prompt in (PROMPTS["plain"], PROMPTS["reasoned"]) for texts, _ in prompt.samples]
-    return [each for each in heard if any(each.last.endswith(text) for text in of)]
+    return [each for each in requests if any(each.last.endswith(text) for text in of)]
 
 
 def stopped(ended: Ended, folder: str = "r") -> str:
@@ -48,11 +48,11 @@ def stopped(ended: Ended, folder: str = "r") -> str:
     assert ended.code == 3
     first, last = ended.err.splitlines()
     assert first == "No results yet: no games are finished."
-    said, kept, _ = last.removeprefix("dubito: ").partition(f"; 0 of 2 games are saved in {folder}")
+    message, kept, _ = last.removeprefix("dubito: ").partition(f"; 0 of 2 games are saved in {folder}")
     assert kept
     assert rows(Path(folder), "SELECT count(*) FROM attempts WHERE game >= 0") == [(0,)]
     assert rows(Path(folder), "SELECT count(*) FROM decisions") == [(0,)]
-    return said
+    return message
 
 
 @pytest.mark.parametrize(
@@ -66,14 +66,14 @@ def test_preflight_comes_first_and_asks_a_games_questions(shell: Shell, protocol
         who = player_at(server, protocol, **settings)
         assert run_cli(shell, who, games=1).code == 0
     forms = 1 if prompt == "plain" else 2
-    checked, rest = server.heard[:forms], server.heard[forms:]
-    assert checks(server.heard) == checked, "one call per form, before all others"
+    checked, rest = server.requests[:forms], server.requests[forms:]
+    assert checks(server.requests) == checked, "one call per form, before all others"
     assert rest
-    said = ("input", "messages", "system", "prompt_cache_key")  # the cache key is derived from the seat's texts
+    message = ("input", "messages", "system", "prompt_cache_key")  # the cache key is derived from the seat's texts
     for check in checked:
         alike = [each for each in rest if schema_of(each) == schema_of(check)]
-        assert {key: value for key, value in check.body.items() if key not in said} in [
-            {key: value for key, value in each.body.items() if key not in said} for each in alike
+        assert {key: value for key, value in check.body.items() if key not in message} in [
+            {key: value for key, value in each.body.items() if key not in message} for each in alike
         ]
         assert len(check.raw) > 4000
         assert "=== facts ===" in check.last
@@ -90,9 +90,9 @@ def test_preflight_question_is_as_long_as_in_late_turns(shell: Shell, seated: bo
         field: list[object] = rest if seated else [who, *rest]
         more: dict[str, Any] = {"bots": field, "table_sizes": [6], "games": 2, "rules": {"max_turns": 60}}
         assert run_cli(shell, *contenders, **more).code == 0
-    first, *rest_of_run = [len(each.raw) for each in server.heard]
+    first, *rest_of_run = [len(each.raw) for each in server.requests]
     assert first > 0.8 * max(rest_of_run)
-    assert checks(server.heard) == [], "the preflight question is longer than the example positions"
+    assert checks(server.requests) == [], "the preflight question is longer than the example positions"
 
 
 def test_slow_server_on_this_machine_is_asked_one_question(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,15 +105,15 @@ def test_slow_server_on_this_machine_is_asked_one_question(shell: Shell, monkeyp
     assert "set `in_flight` to the number of calls that it answers at once" in ended.err
 
 
-def schema_of(heard: Incoming) -> str:
-    form = heard.body.get("text") or heard.body.get("response_format") or heard.body["output_config"]
+def schema_of(request: Incoming) -> str:
+    form = request.body.get("text") or request.body.get("response_format") or request.body["output_config"]
     return json.dumps(form, sort_keys=True)
 
 
-def answering_by_form(heard: Incoming) -> Response:
+def answering_by_form(request: Incoming) -> Response:
     values = {"reasoning": "Hm.", "p_bluff": None, "answer": True}
-    asked = {key: value for key, value in values.items() if f'"{key}": {{' in schema_of(heard)}
-    return respond(heard.protocol, json.dumps(asked))
+    asked = {key: value for key, value in values.items() if f'"{key}": {{' in schema_of(request)}
+    return respond(request.protocol, json.dumps(asked))
 
 
 def test_preflight_is_logged_and_budgeted(shell: Shell) -> None:
@@ -122,10 +122,10 @@ def test_preflight_is_logged_and_budgeted(shell: Shell) -> None:
     attempts = rows(Path("r"), "SELECT player, game, seat, decision, attempt, cause FROM attempts WHERE game < 0")
     assert attempts == [("asker", -1, 0, 0, 0, None)]
     assert rows(Path("r"), "SELECT state, status, tokens FROM tries WHERE game < 0") == [("received", 200, 120)]
-    assert rows(Path("r"), "SELECT count(*) FROM tries") == [(len(server.heard),)]
+    assert rows(Path("r"), "SELECT count(*) FROM tries") == [(len(server.requests),)]
     with Server(answering) as server:
         ended = run_cli(shell, player_at(server), budget={"tokens": 500}, flags=["--output", "s", "--cache", "d"])
-        assert server.heard == []
+        assert server.requests == []
     assert "the budget is used up: 0 of 500 tokens spent" in stopped(ended, "s")
 
 
@@ -136,7 +136,7 @@ def test_players_with_equal_requests_share_the_preflight(shell: Shell) -> None:
         others: list[dict[str, Any]] = [{"parameters": {"user": "x"}}, {"prompt": "reasoned"}, {"max_output": 99}]
         different = [player_at(server, name=f"other {number}", **more) for number, more in enumerate(others)]
         assert run_cli(shell, *alike, *different, games=5).code == 0
-    assert len(checks(server.heard)) == 5, "the reasoned answers have two forms"
+    assert len(checks(server.requests)) == 5, "the reasoned answers have two forms"
     asked = rows(Path("r"), "SELECT player, seat, origin FROM attempts WHERE game < 0 ORDER BY seat, decision")
     names = [("a", 0), ("b", 1), ("other 0", 2), ("other 1", 3), ("other 1", 3), ("other 2", 4)]
     assert asked == [(name, seat, "cache" if name == "b" else "live") for name, seat in names]
@@ -146,7 +146,7 @@ def test_preflight_includes_opponent_models_but_no_bots(shell: Shell) -> None:
     with Server(answering) as server:
         field = [player_at(server, name="seated"), "StefaBot", "UsualBot"]
         assert run_cli(shell, "ClaudeBot", games=1, bots=field).code == 0
-    assert len(checks(server.heard)) == 1
+    assert len(checks(server.requests)) == 1
     assert rows(Path("r"), "SELECT player FROM attempts WHERE game < 0") == [("seated",)]
 
 
@@ -158,7 +158,7 @@ def test_preflight_does_not_change_results(shell: Shell) -> None:
             digests.add(ended.out.splitlines()[-2])
             found = rows(Path(folder), "SELECT count(*) FROM attempts WHERE game < 0")
             assert found == [(1 if folder == "r" else 0,)]
-    assert len(checks(server.heard)) == 1
+    assert len(checks(server.requests)) == 1
     assert len(digests) == 1
     assert digests.pop().startswith("results digest: ")
 
@@ -166,7 +166,7 @@ def test_preflight_does_not_change_results(shell: Shell) -> None:
 def test_preflight_can_be_skipped_in_the_config(shell: Shell) -> None:
     with Server(answering) as server:
         assert run_cli(shell, player_at(server), games=1, preflight=False).code == 0
-    assert checks(server.heard) == []
+    assert checks(server.requests) == []
 
 
 UNREAD: dict[str, tuple[Callable[[Api], Response], str]] = {  # the response, and the setting that the message mentions
@@ -185,12 +185,12 @@ UNREAD: dict[str, tuple[Callable[[Api], Response], str]] = {  # the response, an
 def test_an_answer_that_cannot_be_read_stops_the_run(shell: Shell, protocol: Api, odd: str) -> None:
     """The question is asked twice, as in a game. Once the server is repaired, the same command continues."""
     (answer, setting), mended = UNREAD[odd], list[bool]()
-    with Server(lambda heard: respond(protocol) if mended else answer(protocol)) as server:
-        said = stopped(run_cli(shell, player_at(server, protocol)))
-        assert said.startswith("the preflight of asker got no readable answer (")
-        assert f"; {setting}" in said
-        assert "--on-unusable fallback" in said
-        assert len(server.heard) == (1 if odd == "too long" else 2)
+    with Server(lambda request: respond(protocol) if mended else answer(protocol)) as server:
+        message = stopped(run_cli(shell, player_at(server, protocol)))
+        assert message.startswith("the preflight of asker got no readable answer (")
+        assert f"; {setting}" in message
+        assert "--on-unusable fallback" in message
+        assert len(server.requests) == (1 if odd == "too long" else 2)
         if odd != "prose":
             return
         stopped(run_cli(shell, player_at(server, protocol)))
@@ -200,25 +200,27 @@ def test_an_answer_that_cannot_be_read_stops_the_run(shell: Shell, protocol: Api
 
 
 def test_a_re_ask_that_is_answered_passes(shell: Shell) -> None:
-    with Server(lambda heard: respond("chat", YES if heard.re_asked else "Hm.")) as server:
+    with Server(lambda request: respond("chat", YES if request.re_asked else "Hm.")) as server:
         assert run_cli(shell, player_at(server, "chat"), games=1).code == 0
     assert set(outcomes_of(Path("r"))) == {"model_after_reask"}
 
 
 def test_skipped_preflight_failure_is_a_warning(shell: Shell) -> None:
     """The run continues, for users who want to see how a weak model plays."""
-    with Server(lambda heard: respond("chat", "Sure.")) as server:
+    with Server(lambda request: respond("chat", "Sure.")) as server:
         ended = run_cli(shell, player_at(server, "chat", reasks=0), rules={"max_turns": 40}, on_unusable="fallback")
     assert ended.code == 0
     assert "the preflight of asker got no readable answer (malformed): it is not JSON: Sure.\n" in ended.err
     assert outcomes_of(Path("r")).keys() == {"fallback:malformed"}
-    assert len(server.heard) > 21
+    assert len(server.requests) > 21
 
 
 UNUSABLE: dict[str, tuple[Callable[[Incoming], Response], str]] = {
-    "prose": (lambda heard: respond(heard.protocol, "Hm."), "20 malformed"),
+    "prose": (lambda request: respond(request.protocol, "Hm."), "20 malformed"),
     "in turn": (
-        lambda heard: respond(heard.protocol, "Hm.") if heard.re_asked else respond(heard.protocol, "{", "length"),
+        lambda request: (
+            respond(request.protocol, "Hm.") if request.re_asked else respond(request.protocol, "{", "length")
+        ),
         "10 truncated, 10 malformed",
     ),
 }
@@ -235,18 +237,18 @@ def test_a_run_stops_when_the_first_answers_are_all_unusable(shell: Shell, odd: 
             "10 malformed, 10 truncated", "10 truncated, 10 malformed"
         )
         assert "`on_unusable: fallback`" in ended.err
-        assert len(server.heard) == 20
+        assert len(server.requests) == 20
 
 
 def test_run_stopped_for_unusable_answers_can_resume(shell: Shell) -> None:
     """Stored unusable answers do not count, since the model may have changed, and are not bought again."""
-    said = ["Hm."]
-    with Server(lambda heard: respond(heard.protocol, *said) if said else respond(heard.protocol)) as server:
+    waited = ["Hm."]
+    with Server(lambda request: respond(request.protocol, *waited) if waited else respond(request.protocol)) as server:
         who, flags = player_at(server, "chat"), ["--no-preflight", "--in-flight", "1"]
         assert run_cli(shell, who, flags=flags, **LONG).code == 3
         assert run_cli(shell, who, flags=flags, **LONG).code == 3
-        assert len(server.heard) == 40, "each run sends 20 new ones"
-        said.clear()
+        assert len(server.requests) == 40, "each run sends 20 new ones"
+        waited.clear()
         assert run_cli(shell, who, flags=flags, **LONG).code == 0
     assert outcomes_of(Path("r")).keys() == {"fallback:malformed", "model"}
     assert outcomes_of(Path("r"))["fallback:malformed"] == 20
@@ -254,7 +256,7 @@ def test_run_stopped_for_unusable_answers_can_resume(shell: Shell) -> None:
 
 @pytest.mark.at_length
 def test_run_resumed_after_the_stop_has_the_same_result(shell: Shell) -> None:
-    with Server(lambda heard: respond(heard.protocol, "Hm.")) as server:
+    with Server(lambda request: respond(request.protocol, "Hm.")) as server:
         who, flags = player_at(server, "chat"), ["--no-preflight", "--on-unusable"]
         assert run_cli(shell, who, flags=[*flags, "stop"], **LONG).code == 3
         went_on = run_cli(shell, who, flags=[*flags, "fallback"], **LONG)
@@ -270,14 +272,14 @@ def digest(ended: Ended) -> str:
 
 
 def test_one_usable_answer_is_enough(shell: Shell) -> None:
-    with Server(lambda heard: respond("chat", YES if len(server.heard) == 20 else "Hm.")) as server:
+    with Server(lambda request: respond("chat", YES if len(server.requests) == 20 else "Hm.")) as server:
         flags = ["--no-preflight", "--in-flight", "1"]
         assert run_cli(shell, player_at(server, "chat"), flags=flags, **LONG).code == 0
-    assert len(server.heard) > 25
+    assert len(server.requests) > 25
 
 
 def test_answers_are_counted_per_player(shell: Shell) -> None:
-    with Server(lambda heard: respond(heard.protocol, YES if heard.body.get("user") else "Hm.")) as server:
+    with Server(lambda request: respond(request.protocol, YES if request.body.get("user") else "Hm.")) as server:
         players = [
             player_at(server, "chat", name="good", parameters={"user": "x"}),
             player_at(server, "chat", name="bad"),
@@ -303,10 +305,10 @@ def test_answers_are_counted_per_player(shell: Shell) -> None:
 def test_account_error_stops_in_the_preflight(
     shell: Shell, protocol: Api, status: int, message: str, ending: str
 ) -> None:
-    with Server(lambda heard: Response(status, error_body(protocol, "some_error", message))) as server:
-        said = stopped(run_cli(shell, player_at(server, protocol)))
-    assert ending in said
-    assert len(server.heard) == 1
+    with Server(lambda request: Response(status, error_body(protocol, "some_error", message))) as server:
+        error = stopped(run_cli(shell, player_at(server, protocol)))
+    assert ending in error
+    assert len(server.requests) == 1
     assert rows(Path("r"), "SELECT state, kind FROM tries") == [("failed", "account")]
 
 
@@ -315,10 +317,10 @@ def test_silent_server_stops_in_the_preflight(shell: Shell) -> None:
     words = "unreachable: 40 tries; last error: status 503"
     with Server(lambda _: Response(503)) as server:
         ended = run_cli(shell, player_at(server, tries=2), flags=["--patience", "30m"], provider_errors="suspend")
-        said = stopped(ended)
-    assert said.startswith(f"the preflight of asker got no reply ({words}")
-    assert said.endswith(")"), "it answers, so its address is right"
-    assert len(server.heard) == 40
+        message = stopped(ended)
+    assert message.startswith(f"the preflight of asker got no reply ({words}")
+    assert message.endswith(")"), "it answers, so its address is right"
+    assert len(server.requests) == 40
 
 
 def test_first_faulty_player_is_named(shell: Shell) -> None:
@@ -334,7 +336,7 @@ def test_first_faulty_player_is_named(shell: Shell) -> None:
 def test_run_stopped_by_the_preflight_can_resume(shell: Shell) -> None:
     """The same command sends questions without an answer again."""
     answers = [Response(503)]
-    with Server(lambda heard: answers[0] if answers else respond("responses")) as server:
+    with Server(lambda request: answers[0] if answers else respond("responses")) as server:
         stopped(run_cli(shell, player_at(server, tries=2)))
         answers.clear()
         ended = run_cli(shell, player_at(server, tries=2))
@@ -345,7 +347,7 @@ def test_run_stopped_by_the_preflight_can_resume(shell: Shell) -> None:
 def test_ctrl_c_interrupts_the_preflight(tmp_path: Path) -> None:
     """Ctrl-C arrives while the first of two players is asked; the second is not asked."""
 
-    def answer(heard: Incoming) -> Response:
+    def answer(request: Incoming) -> Response:
         how.stop.set()
         return respond("responses")
 
@@ -353,5 +355,5 @@ def test_ctrl_c_interrupts_the_preflight(tmp_path: Path) -> None:
         how = means(tmp_path / "run", preflight=True)
         of = small(player_at(server, name="one"), player_at(server, name="other", max_output=99))
         run = play(check_models(resolved(of), how.calls), tmp_path / "run", how)
-    assert len(server.heard) == 1
+    assert len(server.requests) == 1
     assert (run.interrupted, run.failure) == (True, None)

@@ -269,8 +269,8 @@ def test_long_cache_write_without_a_price_costs_the_highest() -> None:
     price = Price(100, 10, 125, 500)
     assert price.cost(USED, Charges(long_writes=20)) - price.cost(USED) == 20 * (250 - 125)
     assert price.worst_cost(1000, 0, PricingOptions(long_ttl=True)) == 1000 * 250
-    said = parse_price(GOOD | {"long_write": 4}, "x")
-    assert said.cost(USED, Charges(long_writes=20)) - said.cost(USED) == 20 * (4_000_000 - 2_500_000)
+    text = parse_price(GOOD | {"long_write": 4}, "x")
+    assert text.cost(USED, Charges(long_writes=20)) - text.cost(USED) == 20 * (4_000_000 - 2_500_000)
 
 
 def test_own_price_is_for_the_requested_service_tier() -> None:
@@ -388,19 +388,19 @@ def test_suggested_price_line_is_valid_and_the_highest() -> None:
 
 
 def test_end_of_a_model_is_announced_30_days_before() -> None:
-    def told(*day: int, model: str = "claude-sonnet-4-5") -> str | None:
+    def announcement(*day: int, model: str = "claude-sonnet-4-5") -> str | None:
         return next(iter(end_warnings(ANTHROPIC, model, {}, date(*day))), None)
 
     start, after = "note: the provider retires claude-sonnet-4-5", "after that, this run cannot be repeated"
-    assert told(2026, 10, 30) is None
-    assert told(2026, 10, 31) == f"{start} on 2026-11-30, in 30 days: {after}"
-    assert told(2026, 11, 29) == f"{start} on 2026-11-30, in 1 day: {after}"
-    assert told(2026, 11, 30) == f"{start} on 2026-11-30, today: {after}"
-    assert str(told(2026, 12, 1)).startswith(
+    assert announcement(2026, 10, 30) is None
+    assert announcement(2026, 10, 31) == f"{start} on 2026-11-30, in 30 days: {after}"
+    assert announcement(2026, 11, 29) == f"{start} on 2026-11-30, in 1 day: {after}"
+    assert announcement(2026, 11, 30) == f"{start} on 2026-11-30, today: {after}"
+    assert str(announcement(2026, 12, 1)).startswith(
         "note: the provider retired claude-sonnet-4-5 on 2026-11-30, so it may no longer answer"
     )
-    assert str(told(2026, 11, 24, model="claude-sonnet-4-5-20250929")).startswith(f"{start}-20250929")
-    assert told(2026, 11, 24, model="claude-sonnet-5") is None
+    assert str(announcement(2026, 11, 24, model="claude-sonnet-4-5-20250929")).startswith(f"{start}-20250929")
+    assert announcement(2026, 11, 24, model="claude-sonnet-5") is None
     assert end_warnings("http://127.0.0.1:1/v1", "claude-sonnet-4-5", {}, date(2026, 11, 24)) == []
 
 
@@ -435,7 +435,7 @@ def test_old_list_prices_are_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pico", "said"),
+    ("pico", "message"),
     [
         (0, "$0.0000"),
         (1_234_500_000_000, "$1.2345"),
@@ -445,5 +445,5 @@ def test_old_list_prices_are_reported() -> None:
         (12_345 * PICO, "$12,345.0000"),
     ],
 )
-def test_amounts_are_formatted(pico: int, said: str) -> None:
-    assert dollars(pico) == said
+def test_amounts_are_formatted(pico: int, message: str) -> None:
+    assert dollars(pico) == message

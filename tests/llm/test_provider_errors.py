@@ -22,10 +22,10 @@ from tests.llm.kit import KEY, PATH_OF, PROTOCOLS, Line, Response, Server, error
 from tests.llm.test_providers import build_attempt, provider
 
 
-def failure(line: Line, protocol: Api, said: Response) -> TryFailed | AccountFault:
+def failure(line: Line, protocol: Api, response: Response) -> TryFailed | AccountFault:
     """Return the error that one try with this answer raises."""
     try:
-        line(said, build_attempt(protocol))
+        line(response, build_attempt(protocol))
     except (TryFailed, AccountFault) as error:
         return error
     raise AssertionError("it was received")
@@ -41,7 +41,7 @@ def test_sdk_does_not_retry(protocol: Api) -> None:
     again = refused(500, protocol, x_should_retry="true", retry_after="0")
     with Server(lambda _: again) as server, closing(provider(server, protocol)) as call, pytest.raises(TryFailed):
         call.send(build_attempt(protocol), 1, 20.0)
-    assert len(server.heard) == 1
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -75,12 +75,12 @@ def test_error_that_the_user_must_fix_is_an_account_fault(
 ) -> None:
     error = failure(line, protocol, refused(status, protocol, message="the very reason"))
     assert isinstance(error, AccountFault)
-    said = str(error)
-    assert sentence in said
-    assert then in said if then else said.endswith(sentence), "without a known cause, there is no advice"
-    assert "(SOME_KEY)" in said, "which account"
-    assert "\n" not in said
-    assert status != 401 or said.endswith("the entry of 'Somebody'"), "whose setting it is"
+    message = str(error)
+    assert sentence in message
+    assert then in message if then else message.endswith(sentence), "without a known cause, there is no advice"
+    assert "(SOME_KEY)" in message, "which account"
+    assert "\n" not in message
+    assert status != 401 or message.endswith("the entry of 'Somebody'"), "whose setting it is"
 
 
 WAITS: list[tuple[dict[str, str], float | None]] = [  # headers, and the seconds that they request
@@ -132,9 +132,9 @@ def test_retry_after_date_becomes_seconds(line: Line, protocol: Api) -> None:
 @example(" ")
 @example("Fri, 31 Dec 9999 23:59:59 GMT")
 @example("Thu, 01 Jan 0001 00:00:00 +2359")
-def test_any_retry_header_is_parsed_or_ignored(said: str) -> None:
+def test_any_retry_header_is_parsed_or_ignored(message: str) -> None:
     for name in ("retry-after", "retry-after-ms"):
-        seconds = parse_retry_after({name: said})
+        seconds = parse_retry_after({name: message})
         assert seconds is None or 0 <= seconds < float("inf")
 
 
@@ -261,10 +261,10 @@ def test_an_error_is_one_printable_line(line: Line, protocol: Api) -> None:
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed(line: Line, protocol: Api, status: int) -> None:
     """Questions are not sent to servers that the user did not name, and their replies are not accepted."""
-    with Server(lambda heard: respond(heard.protocol)) as other:
+    with Server(lambda request: respond(request.protocol)) as other:
         moved = Response(status, "", {"location": other.base_url(protocol) + PATH_OF[protocol]})
         error = failure(line, protocol, moved)
-        assert other.heard == []
+        assert other.requests == []
         assert isinstance(error, AccountFault)
         assert f"redirects to another address (status {status}): {other.address}" in str(error)
         assert str(error).endswith("change `base_url` in the entry of 'Somebody'")

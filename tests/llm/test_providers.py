@@ -70,19 +70,19 @@ def test_request_is_sent_unchanged(protocol: Api, parameters: dict[str, Any]) ->
     with Server(lambda _: respond(protocol)) as server, closing(provider(server, protocol)) as call:
         call.send(ask, 1, 20.0)
         call.send(ask, 2, 20.0)
-    for heard in server.heard:
-        assert canonical_json(heard.body) == before
-        assert heard.path == f"{'' if protocol == 'messages' else '/v1'}{PATH_OF[protocol]}"
+    for request in server.requests:
+        assert canonical_json(request.body) == before
+        assert request.path == f"{'' if protocol == 'messages' else '/v1'}{PATH_OF[protocol]}"
     assert canonical_json(ask.request.body) == before, "the request itself is left as it was"
-    assert len(server.heard) == 2
+    assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_answer_fields_are_sent_in_order(protocol: Api) -> None:
     """Models write fields in the schema's order, and what comes after the answer cannot influence it."""
     with sent(protocol) as (server, _):
-        (heard,) = server.heard
-    properties = heard.raw.decode().partition('"properties"')[2]
+        (request,) = server.requests
+    properties = request.raw.decode().partition('"properties"')[2]
     places = [properties.index(f'"{field}"') for field in ("reasoning", "p_bluff", "answer")]
     assert places == sorted(places)
 
@@ -90,10 +90,10 @@ def test_answer_fields_are_sent_in_order(protocol: Api) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_key_is_sent_once_in_the_providers_header(protocol: Api) -> None:
     with sent(protocol) as (server, _):
-        (heard,) = server.heard
-    holding = {name: value for name, value in heard.headers.items() if KEY in value}
+        (request,) = server.requests
+    holding = {name: value for name, value in request.headers.items() if KEY in value}
     assert holding in ({"authorization": f"Bearer {KEY}"}, {"x-api-key": KEY})
-    assert KEY.encode() not in heard.raw
+    assert KEY.encode() not in request.raw
 
 
 PLANTED = {
@@ -120,10 +120,10 @@ def test_environment_variables_are_ignored(protocol: Api, monkeypatch: pytest.Mo
         for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"):
             monkeypatch.setenv(name, other.base_url(protocol))
         with sent(protocol) as (server, _):
-            (heard,) = server.heard
-    assert other.heard == []
-    assert "planted" not in str(heard.headers)
-    assert {"openai-organization", "openai-project"}.isdisjoint(heard.headers)
+            (request,) = server.requests
+    assert other.requests == []
+    assert "planted" not in str(request.headers)
+    assert {"openai-organization", "openai-project"}.isdisjoint(request.headers)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -132,16 +132,16 @@ def test_loopback_bypasses_proxies(protocol: Api, monkeypatch: pytest.MonkeyPatc
         for name in PROXIES:
             monkeypatch.setenv(name, proxy.address)
         with sent(protocol) as (server, _):
-            assert len(server.heard) == 1
-    assert proxy.heard == []
+            assert len(server.requests) == 1
+    assert proxy.requests == []
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_loopback_receives_draw_and_try(protocol: Api) -> None:
     with Server(lambda _: respond(protocol)) as server, closing(provider(server, protocol)) as call:
         call.send(build_attempt(protocol), 3, 20.0)
-    (heard,) = server.heard
-    assert (heard.headers["x-dubito-draw"], heard.headers["x-dubito-try"]) == ("a-draw", "3")
+    (request,) = server.requests
+    assert (request.headers["x-dubito-draw"], request.headers["x-dubito-try"]) == ("a-draw", "3")
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -153,10 +153,10 @@ def test_other_servers_do_not_receive_draw_and_try(protocol: Api, monkeypatch: p
         address = "http://models.example" if protocol == "messages" else "http://models.example/v1"
         with closing(Provider(Account(protocol, address, "SOME_KEY"), address, KEY, 4)) as call:
             call.send(build_attempt(protocol), 1, 20.0)
-    (heard,) = proxy.heard
-    assert heard.path.startswith("http://models.example/v1/")
-    assert [name for name in heard.headers if "dubito" in name] == []
-    assert canonical_json(heard.body) == canonical_json(build_attempt(protocol).request.body)
+    (request,) = proxy.requests
+    assert request.path.startswith("http://models.example/v1/")
+    assert [name for name in request.headers if "dubito" in name] == []
+    assert canonical_json(request.body) == canonical_json(build_attempt(protocol).request.body)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -216,8 +216,8 @@ def test_key_invalid_in_a_header_is_a_named_failure(protocol: Api, key: str) -> 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_one_client_serves_many_tries_and_closes(protocol: Api) -> None:
-    def answer(heard: Incoming) -> Response:
-        return respond(protocol, changed=heard.headers["x-dubito-try"])
+    def answer(request: Incoming) -> Response:
+        return respond(protocol, changed=request.headers["x-dubito-try"])
 
     with Server(answer) as server:
         call = provider(server, protocol)
@@ -234,7 +234,7 @@ def test_one_client_serves_many_tries_and_closes(protocol: Api) -> None:
 def test_long_output_does_not_need_a_stream(protocol: Api) -> None:
     with Server(lambda _: respond(protocol)) as server, closing(provider(server, protocol)) as call:
         assert call.send(build_attempt(protocol, max_output=200_000), 1, 20.0).status == 200
-    assert len(server.heard) == 1
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -244,8 +244,8 @@ def test_query_of_the_base_url_is_sent_with_each_request(protocol: Api) -> None:
         address = f"{server.base_url(protocol)}?api-version=2026-10-01"
         with closing(Provider(Account(protocol, address, None), address, KEY, 4)) as call:
             call.send(build_attempt(protocol), 1, 20.0)
-    (heard,) = server.heard
-    path, _, query = heard.path.partition("?")
+    (request,) = server.requests
+    path, _, query = request.path.partition("?")
     assert path.endswith(("/responses", "/chat/completions", "/messages"))
     assert query == "api-version=2026-10-01"
 

@@ -12,8 +12,8 @@ NOW = 1_795_000_000.0  # 2026-11-18T11:06:40Z
 
 
 def openai(**more: str) -> dict[str, str]:
-    told = {"limit_requests": "500", "remaining_requests": "499", "reset_requests": "120ms"} | more
-    return {f"x-ratelimit-{name.replace('_', '-')}": value for name, value in told.items()}
+    headers = {"limit_requests": "500", "remaining_requests": "499", "reset_requests": "120ms"} | more
+    return {f"x-ratelimit-{name.replace('_', '-')}": value for name, value in headers.items()}
 
 
 @pytest.mark.parametrize(

@@ -23,15 +23,15 @@ YES = '{"answer": true}'
 BAD_REQUEST = {"error": {"message": "Bad request", "type": "invalid_request_error"}}
 
 
-def texts_of(heard: Incoming) -> str:
-    return "".join(map(str, [heard.body.get("system", ""), *(turn["content"] for turn in heard.conversation)]))
+def texts_of(request: Incoming) -> str:
+    return "".join(map(str, [request.body.get("system", ""), *(turn["content"] for turn in request.conversation)]))
 
 
 def counting(window: int, cached: float = 0.0) -> Callable[[Incoming], Response]:
     """Start a server that counts one token per 3.5 characters and truncates prompts to its window."""
 
-    def answer(heard: Incoming) -> Response:
-        tokens = int(len(texts_of(heard)) / 3.5)
+    def answer(request: Incoming) -> Response:
+        tokens = int(len(texts_of(request)) / 3.5)
         read = int(tokens * cached)
         tokens = tokens if tokens < window else window // 2 + tokens % 40
         usages: dict[str, dict[str, Any]] = {
@@ -40,7 +40,7 @@ def counting(window: int, cached: float = 0.0) -> Callable[[Incoming], Response]
             "messages": {"input_tokens": tokens - read, "cache_read_input_tokens": read},
         }
         outputs = {"completion_tokens": 5, "output_tokens": 5}
-        return respond(heard.protocol, usage=usages[heard.protocol] | outputs)
+        return respond(request.protocol, usage=usages[request.protocol] | outputs)
 
     return answer
 
@@ -81,7 +81,7 @@ def test_server_with_a_prompt_cache_is_not_flagged(shell: Shell, protocol: Api, 
 def always_counting(count: int, protocol: Api) -> Callable[[Incoming], Response]:
     input_tokens = "prompt_tokens" if protocol == "chat" else "input_tokens"
     usage = {input_tokens: count, "completion_tokens": 1, "output_tokens": 1}
-    return lambda heard: respond(protocol, usage=usage)
+    return lambda request: respond(protocol, usage=usage)
 
 
 @pytest.mark.parametrize("count", in_gate([0, 1, 10, 100], [1]))
@@ -150,7 +150,7 @@ AROUND = [
 @pytest.mark.parametrize("around", in_gate(AROUND, 1))
 def test_longer_reply_is_read_if_the_player_allows_it(shell: Shell, around: str) -> None:
     text = around.replace("{}", YES)
-    with Server(lambda heard: respond(heard.protocol, text)) as server:
+    with Server(lambda request: respond(request.protocol, text)) as server:
         strict = run_cli(shell, player_at(server, "chat"))
         assert (strict.code, "--read last_object" in strict.err) == (3, True)
         ended = run_cli(shell, player_at(server, "chat", read="last_object"), flags=["--output", "lax"])
@@ -181,10 +181,10 @@ def test_last_complete_object_is_read(text: str, found: str | None) -> None:
 
 @pytest.mark.parametrize("status", [400, 500])
 def test_error_for_a_model_without_system_role_names_the_setting(shell: Shell, status: int) -> None:
-    def answer(heard: Incoming) -> Response:
-        if heard.conversation[0]["role"] != "user":
+    def answer(request: Incoming) -> Response:
+        if request.conversation[0]["role"] != "user":
             return Response(status, json.dumps({"error": {"message": "System role not supported", "code": status}}))
-        return respond(heard.protocol)
+        return respond(request.protocol)
 
     with Server(answer) as server:
         refused = run_cli(shell, player_at(server, "chat"))
@@ -196,10 +196,10 @@ def test_error_for_a_model_without_system_role_names_the_setting(shell: Shell, s
 
 
 def test_rejected_re_ask_fails_only_itself(shell: Shell) -> None:
-    def answer(heard: Incoming) -> Response:
-        if len(heard.conversation) > 2:
+    def answer(request: Incoming) -> Response:
+        if len(request.conversation) > 2:
             return Response(400, json.dumps(BAD_REQUEST))
-        return respond(heard.protocol, "Yes." if "node: C" in texts_of(heard) else YES)
+        return respond(request.protocol, "Yes." if "node: C" in texts_of(request) else YES)
 
     with Server(answer) as server:
         ended = run_cli(shell, player_at(server, "chat"), flags=["--no-preflight"], games=2)
@@ -212,7 +212,7 @@ def test_rejected_re_ask_fails_only_itself(shell: Shell) -> None:
 
 @pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, ["messages"]))
 @pytest.mark.parametrize(
-    ("status", "body", "said"),
+    ("status", "body", "message"),
     [
         (400, {"error": {"message": "Invalid model name passed in model=nope", "code": "400"}}, "has no model"),
         (404, {"error": {"message": "model 'nope' not found"}}, "has no model"),
@@ -223,12 +223,12 @@ def test_rejected_re_ask_fails_only_itself(shell: Shell) -> None:
     ],
 )
 def test_error_names_the_unsupported_field(
-    shell: Shell, status: int, body: dict[str, object], said: str, protocol: Api
+    shell: Shell, status: int, body: dict[str, object], message: str, protocol: Api
 ) -> None:
-    with Server(lambda heard: Response(status, json.dumps(body))) as server:
+    with Server(lambda request: Response(status, json.dumps(body))) as server:
         ended = run_cli(shell, player_at(server, protocol))
     assert ended.code == 3
-    assert said in ended.err
+    assert message in ended.err
 
 
 MOVE = '{"answer": "pass"}'

@@ -60,9 +60,9 @@ def test_a_request_of_the_messages_api() -> None:
 def test_history_is_one_text_or_cacheable_blocks() -> None:
     exchange = Exchange("S", "U", FORM.schema, AGAIN, ("one\n", "two\n"))
     bodies = {protocol: build_request(settings(protocol), exchange, "").body for protocol in PROTOCOLS}
-    told = {"role": "user", "content": "one\ntwo\nU"}
-    assert bodies["chat"]["messages"][1:] == [told, *TALK[1:]]
-    assert bodies["responses"]["input"][1:] == [told, *TYPED_TALK[1:]]
+    message = {"role": "user", "content": "one\ntwo\nU"}
+    assert bodies["chat"]["messages"][1:] == [message, *TALK[1:]]
+    assert bodies["responses"]["input"][1:] == [message, *TYPED_TALK[1:]]
     content = [
         {"type": "text", "text": "one\n"},
         {"type": "text", "text": "two\n", "cache_control": {"type": "ephemeral"}},

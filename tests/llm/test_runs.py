@@ -71,15 +71,15 @@ def check_counted_games(cut: RunResult, whole: RunResult) -> None:
 
 def test_an_offline_miss_names_player_game_node_and_what_to_do(tmp_path: Path) -> None:
     run = run_games(small(contender("Somebody"), games=2), tmp_path / "run", offline=True)
-    said = str(run.failure)
-    assert said.startswith("--offline: the cache has no reply for Somebody, game ")
-    assert "node " in said
-    assert "run once without --offline, or use the --cache that has it" in said
+    message = str(run.failure)
+    assert message.startswith("--offline: the cache has no reply for Somebody, game ")
+    assert "node " in message
+    assert "run once without --offline, or use the --cache that has it" in message
     assert rows(run.folder, "SELECT count(*) FROM tries") == [(0,)]
 
 
 def test_try_and_reply_are_stored_before_the_next_step(tmp_path: Path) -> None:
-    def answer(heard: Incoming) -> Response:
+    def answer(request: Incoming) -> Response:
         books.append(dict(rows(tmp_path / "run", "SELECT state, count(*) FROM tries GROUP BY state")))
         return Response(429, headers={"retry-after": "0"}) if len(books) % 3 == 0 else respond("responses")
 

@@ -60,10 +60,10 @@ def run_at(
     settings = {"api_key_env": variable} | more
     with Server(answer) as server:
         ended = run_cli(shell, player_at(server, protocol, **settings), flags=flags, games=1)
-    for heard in server.heard:
-        assert KEYS[settings["api_key_env"]] in str(heard.headers), "the key must have been sent"
-    assert server.heard
-    return ended, server.heard
+    for request in server.requests:
+        assert KEYS[settings["api_key_env"]] in str(request.headers), "the key must have been sent"
+    assert server.requests
+    return ended, server.requests
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_successful_run_stores_no_key(shell: Shell, protocol: Api, variable: str
 
 
 def test_commands_that_read_a_run_print_no_key(shell: Shell) -> None:
-    def answer(heard: Incoming) -> Response:
+    def answer(request: Incoming) -> Response:
         return respond("responses", '{"answer": true}', metadata={"key": KEYS["OPENAI_API_KEY"]})
 
     ended, _ = run_at(shell, "responses", answer)
@@ -100,9 +100,9 @@ def test_key_is_sent_only_to_its_own_server(shell: Shell) -> None:
     with Server(lambda _: respond("responses")) as server:
         ended = run_cli(shell, player_at(server))
     assert ended.code == 0
-    assert server.heard
-    for heard in server.heard:
-        assert [key for key in KEYS.values() if key in str(heard.headers)] == []
+    assert server.requests
+    for request in server.requests:
+        assert [key for key in KEYS.values() if key in str(request.headers)] == []
 
 
 @pytest.mark.parametrize("word", in_gate(["null", "1", "x"], 1))

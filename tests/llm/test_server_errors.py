@@ -34,8 +34,8 @@ def error_of(row: dict[str, Any]) -> TryFailed | AccountFault:
 
 def sentence_of(row: dict[str, Any]) -> str:
     """Return the message in the error, or what is shown instead."""
-    if said := row.get("said"):
-        return str(said)
+    if text := row.get("said"):
+        return str(text)
     body = row["body"][0] if isinstance(row["body"], list) else row["body"]
     inner = body.get("error", body)
     return str(inner if isinstance(inner, str) else inner.get("message") or inner["detail"])

@@ -21,62 +21,64 @@ def lines(shell: Shell, folder: str = "r") -> list[str]:
 
 
 def test_status_of_a_finished_run_adds_up_its_calls(shell: Shell) -> None:
-    with Server(lambda heard: respond(heard.protocol)) as server:
+    with Server(lambda request: respond(request.protocol)) as server:
         ended = run_cli(shell, player_at(server), prices={"some-model": PRICE})
-    said, calls = lines(shell), len(server.heard)
-    assert said[:2] == ["games: 2 of 2 counted", "state: finished"]
+    status, calls = lines(shell), len(server.requests)
+    assert status[:2] == ["games: 2 of 2 counted", "state: finished"]
     decisions = sum(outcomes_of(Path("r")).values())
-    own = said.index(f"asker: {decisions} decisions in 2 games, {calls} calls, cache 0.0 %")
-    assert said[own + 1 : own + 4] == [
+    own = status.index(f"asker: {decisions} decisions in 2 games, {calls} calls, cache 0.0 %")
+    assert status[own + 1 : own + 4] == [
         f"  model: {decisions}",
         f"  tokens: input {100 * calls:,}, cached 0, cache_write 0, output {20 * calls:,}, reasoning 0",
         f"  cost: {dollars(EACH * calls)}",
     ]
     digest = re.search(r"^results digest: [0-9a-f]{64}$", ended.out, re.MULTILINE)
     assert digest is not None
-    assert said[-1] == digest[0]
-    assert not any(line.startswith("failed calls") for line in said)
+    assert status[-1] == digest[0]
+    assert not any(line.startswith("failed calls") for line in status)
 
 
 def test_a_run_that_was_stopped(shell: Shell) -> None:
-    def answer(heard: Incoming) -> Response:
-        return Response(429, headers={"retry-after": "0"}) if len(server.heard) % 3 == 0 else respond(heard.protocol)
+    def answer(request: Incoming) -> Response:
+        return (
+            Response(429, headers={"retry-after": "0"}) if len(server.requests) % 3 == 0 else respond(request.protocol)
+        )
 
     with Server(answer) as server:
         ended = run_cli(shell, player_at(server), games=40, budget={"calls": 30}, flags=["--in-flight", "1"])
     assert ended.code == 3
-    said = lines(shell)
+    status = lines(shell)
     ((kept,),) = rows(Path("r"), "SELECT count(*) FROM games")
     assert 0 < kept < 40
-    assert said[:2] == [f"games: {kept} of 40 counted", "state: stopped"]
-    assert "failed calls, rate_limit: 10" in said
-    assert any(re.fullmatch(r"asker: \d+ decisions in \d+ games, 30 calls, cache 0\.0 %", line) for line in said)
-    assert "  cost: unknown (no price for this model)" in said
+    assert status[:2] == [f"games: {kept} of 40 counted", "state: stopped"]
+    assert "failed calls, rate_limit: 10" in status
+    assert any(re.fullmatch(r"asker: \d+ decisions in \d+ games, 30 calls, cache 0\.0 %", line) for line in status)
+    assert "  cost: unknown (no price for this model)" in status
 
 
 def test_a_run_while_it_is_played(shell: Shell) -> None:
     """The status is read through a second connection during a call."""
     seen = list[list[str]]()
 
-    def answer(heard: Incoming) -> Response:
-        if len(server.heard) == 5:
+    def answer(request: Incoming) -> Response:
+        if len(server.requests) == 5:
             seen.append(lines(shell))
-        return respond(heard.protocol)
+        return respond(request.protocol)
 
     with Server(answer) as server:
         run_cli(shell, player_at(server), flags=["--in-flight", "1", "--no-preflight"])
-    (said,) = seen
-    assert said[:2] == ["games: 0 of 2 counted", "state: playing"]
-    assert "asker: 4 decisions in 1 games, 5 calls, cache 0.0 %" in said
-    assert "  cost: unknown (no price for this model)" in said
+    (status,) = seen
+    assert status[:2] == ["games: 0 of 2 counted", "state: playing"]
+    assert "asker: 4 decisions in 1 games, 5 calls, cache 0.0 %" in status
+    assert "  cost: unknown (no price for this model)" in status
 
 
 def test_a_run_of_hand_written_bots(shell: Shell) -> None:
     assert run_cli(shell, "ClaudeBot", games=3).code == 0
-    said = lines(shell)
-    assert said[:2] == ["games: 3 of 3 counted", "state: finished"]
-    assert len(said) == 3
-    assert said[2].startswith("results digest: ")
+    status = lines(shell)
+    assert status[:2] == ["games: 3 of 3 counted", "state: finished"]
+    assert len(status) == 3
+    assert status[2].startswith("results digest: ")
 
 
 @pytest.mark.parametrize(

@@ -84,10 +84,10 @@ EVENTS: Mapping[Api, list[Any]] = {
 WORDS = "I think: \nNine is \u201cunlikely\u201d."
 
 
-def written(protocol: Api, said: list[Any], end: str = "\n") -> bytes:
+def written(protocol: Api, response: list[Any], end: str = "\n") -> bytes:
     """Return the bytes of these events, with comments in between. Only one API names its events."""
     parts = [": keep-alive", ""]
-    for one in said:
+    for one in response:
         parts += [f"event: {one['type']}"] if protocol != "chat" else []
         parts += [f"data: {one if isinstance(one, str) else json.dumps(one, ensure_ascii=False)}", ""]
     return end.join([*parts, ""]).encode()
@@ -108,15 +108,15 @@ def test_stream_gives_the_same_reply_however_it_is_split(subtests: pytest.Subtes
         for end in ["\n", "\r\n", "\r"]:
             for size in [1, 7, 10_000]:
                 with subtests.test(protocol=protocol, end=end, size=size):
-                    told: list[str] = []
+                    progress: list[str] = []
                     pieces = in_pieces(written(protocol, EVENTS[protocol], end), size)
-                    body = StreamedReply(event_reader(protocol), told.append, Redaction(KEY)).read(pieces)
+                    body = StreamedReply(event_reader(protocol), progress.append, Redaction(KEY)).read(pieces)
                     assert body is not None
                     read = read_reply(protocol, replace(READ, raw=body.decode()))
                     assert (read.text, read.finish) == (REPLY, "stop")
-                    assert told[-1] == WORDS
-                    assert len(told) >= 2
-                    assert all(after.startswith(before) for before, after in pairwise(told))
+                    assert progress[-1] == WORDS
+                    assert len(progress) >= 2
+                    assert all(after.startswith(before) for before, after in pairwise(progress))
                     if protocol == "messages":
                         assert json.loads(body)["usage"] == {"input_tokens": 3, "output_tokens": 2}
                         assert json.loads(body)["content"][0] == {
@@ -150,28 +150,28 @@ def line() -> Iterator[Line]:
         yield line
 
 
-def streamed(line: Line, protocol: Api, said: Response) -> tuple[str, list[str]]:
+def streamed(line: Line, protocol: Api, response: Response) -> tuple[str, list[str]]:
     """Return the stored body, and the pieces that were reported while it arrived."""
-    told: list[str] = []
-    with stream_to(told.append):
-        received = line(said, ask(protocol=protocol))
-    return received.raw, told
+    progress: list[str] = []
+    with stream_to(progress.append):
+        received = line(response, ask(protocol=protocol))
+    return received.raw, progress
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_reply_is_streamed_only_with_a_callback(line: Line, protocol: Api) -> None:
-    raw, told = streamed(line, protocol, Response(body=written(protocol, EVENTS[protocol]), headers=STREAM))
+    raw, pieces = streamed(line, protocol, Response(body=written(protocol, EVENTS[protocol]), headers=STREAM))
     assert read_reply(protocol, replace(READ, raw=raw)).text == REPLY
-    assert told[-1] == WORDS
-    assert line.server.heard[-1].body["stream"] is True
+    assert pieces[-1] == WORDS
+    assert line.server.requests[-1].body["stream"] is True
     line(respond(protocol), ask(protocol=protocol))
-    assert "stream" not in line.server.heard[-1].body
+    assert "stream" not in line.server.requests[-1].body
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_server_without_streaming_still_answers(line: Line, protocol: Api) -> None:
-    raw, told = streamed(line, protocol, respond(protocol))
-    assert (json.loads(raw), told) == (reply_body(protocol), [])
+    raw, pieces = streamed(line, protocol, respond(protocol))
+    assert (json.loads(raw), pieces) == (reply_body(protocol), [])
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -181,7 +181,7 @@ def test_a_stream_that_breaks_is_a_failed_try_that_may_be_billed(line: Line, pro
         streamed(line, protocol, Response(body=half, headers=STREAM))
     assert (failed.value.kind, failed.value.billed) == ("server", True)
     assert streamed(line, protocol, respond(protocol)) == (json.dumps(reply_body(protocol)), [])
-    assert "stream" not in line.server.heard[-1].body  # the retry does not ask for a stream, which could be as odd
+    assert "stream" not in line.server.requests[-1].body  # the retry does not ask for a stream, which could be as odd
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -195,8 +195,8 @@ def test_a_connection_that_is_lost_in_a_stream_is_a_lost_reply(line: Line, proto
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_error_event_becomes_the_body(line: Line, protocol: Api) -> None:
     overloaded = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    said = written(protocol, [*EVENTS[protocol][:3], overloaded])
-    raw, _ = streamed(line, protocol, Response(body=said, headers=STREAM))
+    response = written(protocol, [*EVENTS[protocol][:3], overloaded])
+    raw, _ = streamed(line, protocol, Response(body=response, headers=STREAM))
     assert read_reply(protocol, replace(READ, raw=raw)).non_reply is not None
     assert json.loads(raw)["error"]["message"] == "Overloaded"
 
@@ -204,30 +204,30 @@ def test_error_event_becomes_the_body(line: Line, protocol: Api) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_key_is_redacted_in_streamed_text(line: Line, protocol: Api) -> None:
     events = json.loads(json.dumps(EVENTS[protocol]).replace("Nine is", f"Nine {KEY} is"))
-    _, told = streamed(line, protocol, Response(body=written(protocol, events), headers=STREAM))
-    assert told
-    assert KEY not in "".join(told)
+    _, pieces = streamed(line, protocol, Response(body=written(protocol, events), headers=STREAM))
+    assert pieces
+    assert KEY not in "".join(pieces)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_account_without_streaming_is_asked_without_it(protocol: Api) -> None:
     message = "Your organization must be verified to stream this model."
 
-    def strict(heard: Incoming) -> Response:
-        if "stream" in heard.body:
+    def strict(request: Incoming) -> Response:
+        if "stream" in request.body:
             return Response(400, error_body(protocol, "invalid_request_error", message))
         return respond(protocol)
 
     with Server(strict) as server:
         address = server.base_url(protocol)
-        provider, told = Provider(Account(protocol, address, None), address, KEY, 1), list[str]()
-        with stream_to(told.append):
+        provider, progress = Provider(Account(protocol, address, None), address, KEY, 1), list[str]()
+        with stream_to(progress.append):
             with pytest.raises(TryFailed, match=f"^status 400 to a request for a streamed reply: {message}"):
                 provider.send(ask(protocol=protocol), 1, 20.0)
             for number in (2, 3):
                 assert json.loads(provider.send(ask(protocol=protocol), number, 20.0).raw) == reply_body(protocol)
         provider.close()
-        assert ["stream" in heard.body for heard in server.heard] == [True, False, False]
+        assert ["stream" in request.body for request in server.requests] == [True, False, False]
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -238,12 +238,12 @@ def test_house_reply_is_the_same_with_and_without_streaming(protocol: Api) -> No
     request = build_request(settings, Exchange("Rules.", "Do you doubt?", schema), "k")
     with House() as house:
         address = house.base_url(protocol)
-        provider, told = Provider(Account(protocol, address, None), address, KEY, 1), list[str]()
+        provider, progress = Provider(Account(protocol, address, None), address, KEY, 1), list[str]()
         plain = provider.send(Attempt(request, "d", ask().place), 1, 20.0)
-        with stream_to(told.append):
+        with stream_to(progress.append):
             assert provider.send(Attempt(request, "d", ask().place), 1, 20.0) == plain
         provider.close()
-    assert len(told) > 2
+    assert len(progress) > 2
 
 
 def test_progress_shows_how_much_of_a_prompt_is_read(tmp_path: Path) -> None:
@@ -277,22 +277,22 @@ def test_progress_shows_how_much_of_a_prompt_is_read(tmp_path: Path) -> None:
     assert "reading" not in progress.describe_use()
 
 
-def without_streams(heard: Incoming) -> Response:
+def without_streams(request: Incoming) -> Response:
     """Return the answer of a proxy that cannot stream, or that of the server behind it."""
-    if "stream" in heard.body:
+    if "stream" in request.body:
         return Response(502, "<html><title>502 Bad Gateway</title></html>", {"content-type": "text/html"})
-    return respond(heard.protocol)
+    return respond(request.protocol)
 
 
 FAULTS: dict[str, Callable[[Incoming], Response]] = {
     "a status": without_streams,
-    "a page": lambda heard: Response(body="<html></html>") if "stream" in heard.body else respond(heard.protocol),
+    "a page": lambda request: Response(body="<html></html>") if "stream" in request.body else respond(request.protocol),
     "events of another type": (
-        lambda heard: Response(body="data: {}\n\n") if "stream" in heard.body else respond(heard.protocol)
+        lambda request: Response(body="data: {}\n\n") if "stream" in request.body else respond(request.protocol)
     ),
-    "a lost connection": lambda heard: Response(lost=None) if "stream" in heard.body else respond(heard.protocol),
+    "a lost connection": lambda request: Response(lost=None) if "stream" in request.body else respond(request.protocol),
     "an unknown field": (
-        lambda heard: Response(422, '{"detail": "no"}') if "stream" in heard.body else respond(heard.protocol)
+        lambda request: Response(422, '{"detail": "no"}') if "stream" in request.body else respond(request.protocol)
     ),
 }
 
@@ -302,7 +302,7 @@ def test_behind_a_proxy_that_cannot_stream_one_call_is_repeated_and_counted(tmp_
     with Server(FAULTS[fault]) as server:
         config = small(player_at(server, "chat", parameters={"return_progress": True}), games=1)
         run = run_games(config, tmp_path / "run", NoWait(), in_flight=1)
-        streamed = ["stream" in heard.body for heard in server.heard]
+        streamed = ["stream" in request.body for request in server.requests]
     assert run.failure is None
     assert streamed == [True, *[False] * (len(streamed) - 1)]
     assert set(outcomes_of(tmp_path / "run")) == {"model"}
@@ -312,7 +312,7 @@ def test_behind_a_proxy_that_cannot_stream_one_call_is_repeated_and_counted(tmp_
 
 @pytest.mark.parametrize("status", [401, 429, 503, 529])
 def test_fault_of_the_account_does_not_end_streaming(line: Line, status: int) -> None:
-    for said in (Response(status, error_body("chat", "some_error", "Upstream is busy.")), respond("chat")):
+    for response in (Response(status, error_body("chat", "some_error", "Upstream is busy.")), respond("chat")):
         with contextlib.suppress(TryFailed, AccountFault):
-            streamed(line, "chat", said)
-    assert ["stream" in heard.body for heard in line.server.heard[-2:]] == [True, True]
+            streamed(line, "chat", response)
+    assert ["stream" in request.body for request in line.server.requests[-2:]] == [True, True]

@@ -65,19 +65,19 @@ def models(ended: Ended) -> dict[str, dict[str, str]]:
 
 
 def billing(usage: Any = None) -> Callable[[Incoming], Response]:
-    return lambda heard: respond(heard.protocol, usage=USAGES[heard.protocol] if usage is None else usage)
+    return lambda request: respond(request.protocol, usage=USAGES[request.protocol] if usage is None else usage)
 
 
 def test_decisions_fallbacks_and_tokens(shell: Shell) -> None:
-    def answer(heard: Incoming) -> Response:
-        return respond("responses", finish="refusal") if "node: C" in heard.raw.decode() else respond("responses")
+    def answer(request: Incoming) -> Response:
+        return respond("responses", finish="refusal") if "node: C" in request.raw.decode() else respond("responses")
 
     with Server(answer) as server:
         ended = run_cli(shell, player_at(server), flags=["--no-preflight"])
     counts = outcomes_of(Path("r"))
     refused, decisions = counts["fallback:refused"], sum(counts.values())
     assert 0 < refused < decisions
-    share, calls = f"{100 * refused / decisions:.1f}", len(server.heard)
+    share, calls = f"{100 * refused / decisions:.1f}", len(server.requests)
     assert models(ended)["asker"] == {
         "model player": "asker",
         "kind (claimed)": "model",
@@ -105,7 +105,7 @@ def test_summary_shows_total_cost_cost_per_game_and_saving(shell: Shell, protoco
     """The total includes the cost of the preflight."""
     with Server(billing()) as server:
         ended = run_cli(shell, player_at(server, protocol), prices={"some-model": PRICE})
-    row, calls = models(ended)["asker"], len(server.heard)
+    row, calls = models(ended)["asker"], len(server.requests)
     assert calls == int(row["calls"]) == int(row["decisions"]) + 1
     assert (row["tokens in"], row["cached in"], row["tokens out"]) == (
         f"{100 * calls:,}",
@@ -125,7 +125,7 @@ def test_each_player_is_charged_its_own_calls(shell: Shell) -> None:
         ended = run_cli(shell, *players, games=3, prices={"some-model": PRICE})
     shown = models(ended)
     calls = {name: int(row["calls"]) for name, row in shown.items()}
-    assert calls["one"] + calls["twin"] == len(server.heard)
+    assert calls["one"] + calls["twin"] == len(server.requests)
     for name in ("one", "twin"):
         assert shown[name]["cost"] == dollars(EACH * calls[name])
     assert (shown["free"]["cost"], shown["free"]["cost per game"]) == ("$0.0000", "$0.0000"), (
@@ -136,7 +136,7 @@ def test_each_player_is_charged_its_own_calls(shell: Shell) -> None:
 def test_calls_without_usage_count_as_the_worst_case(shell: Shell) -> None:
     with Server(billing(usage={})) as server:
         ended = run_cli(shell, player_at(server, max_output=99), prices={"some-model": PRICE})
-    calls = len(server.heard)
+    calls = len(server.requests)
     assert (
         f"Assumed: {calls} calls by asker reported no cost; each is counted at its highest possible cost."
         in ended.out.splitlines()
@@ -146,7 +146,7 @@ def test_calls_without_usage_count_as_the_worst_case(shell: Shell) -> None:
     into = tokens - 99 * calls
     assert (count, assumed, saved) == (calls, calls, 0)
     assert cost == into * 2_500_000 + 99 * calls * 10_000_000
-    assert into >= sum(len(heard.raw) for heard in server.heard), "every sent byte counts"
+    assert into >= sum(len(request.raw) for request in server.requests), "every sent byte counts"
     row = models(ended)["asker"]
     assert (row["cost"], row["tokens in"], row["tokens out"]) == (dollars(cost), "0", "0")
 
@@ -162,9 +162,9 @@ def test_finished_run_prints_the_same_again(shell: Shell) -> None:
 def test_reply_above_its_reserve_is_reported_with_numbers(shell: Shell) -> None:
     """No cap can hold if a server reports impossible counts, so the message says that it was exceeded."""
 
-    def answer(heard: Incoming) -> Response:
-        tokens = 2**24 if len(server.heard) == 5 else 9
-        return respond(heard.protocol, usage={"input_tokens": tokens, "output_tokens": 2})
+    def answer(request: Incoming) -> Response:
+        tokens = 2**24 if len(server.requests) == 5 else 9
+        return respond(request.protocol, usage={"input_tokens": tokens, "output_tokens": 2})
 
     with Server(answer) as server:
         ended = run_cli(shell, player_at(server, max_output=100), prices={"some-model": PRICE})
@@ -176,7 +176,7 @@ def test_reply_above_its_reserve_is_reported_with_numbers(shell: Shell) -> None:
     begins = "1 call by asker used more than the budget reserved, which no budget can prevent. "
     (line,) = (line for line in ended.out.splitlines() if line.startswith(begins))
     assert re.fullmatch(pattern, line.removeprefix(begins).removesuffix("."))
-    assert (stopped.code, len(rows(Path("r"), "SELECT 1 FROM tries"))) == (3, len(server.heard))
+    assert (stopped.code, len(rows(Path("r"), "SELECT 1 FROM tries"))) == (3, len(server.requests))
     assert "of 1,000,000 tokens spent, and the next deal needs up to" in stopped.err
     begins = "  calls that exceeded their budget reservation: 1; "
     (line,) = (line for line in shell("status", "r").out.splitlines() if line.startswith(begins))

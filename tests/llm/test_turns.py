@@ -87,16 +87,16 @@ def test_stated_probability_is_next_to_its_question() -> None:
     assert read_answer(a_reply('{"p_bluff": 7, "C": true, "D": true, "E": false}'), TURN).impossible
 
 
-def asked_by(heard: Incoming) -> list[str]:
-    return list(heard.body["text"]["format"]["schema"]["properties"])
+def asked_by(request: Incoming) -> list[str]:
+    return list(request.body["text"]["format"]["schema"]["properties"])
 
 
 def answering(change: Callable[[Incoming, dict[str, Any]], dict[str, Any]]) -> Callable[[Incoming], Response]:
     """Answer each question as in `LAST`, after this change."""
 
-    def answer(heard: Incoming) -> Response:
-        whole = {field: LAST.get(field) for field in asked_by(heard)}
-        return respond("responses", json.dumps(change(heard, whole)))
+    def answer(request: Incoming) -> Response:
+        whole = {field: LAST.get(field) for field in asked_by(request)}
+        return respond("responses", json.dumps(change(request, whole)))
 
     return answer
 
@@ -113,13 +113,13 @@ def decided(folder: Path) -> dict[tuple[str, str], int]:
 
 
 def test_request_asks_all_questions_of_a_turn(tmp_path: Path) -> None:
-    with Server(answering(lambda heard, whole: whole)) as server:
+    with Server(answering(lambda request, whole: whole)) as server:
         run = run_of(server, tmp_path / "run")
-    asked = Counter("".join(asked_by(heard)) for heard in server.heard)
+    asked = Counter("".join(asked_by(request)) for request in server.requests)
     assert asked.keys() <= {"AB", "CDE", "CE", "DE", "E"}
     assert len(asked) >= 3
     log = run.models["asker"]
-    assert (log.calls, log.attempts, log.reasks) == (len(server.heard), len(server.heard), 0)
+    assert (log.calls, log.attempts, log.reasks) == (len(server.requests), len(server.requests), 0)
     assert outcomes_of(run.folder) == {"model": log.decisions}
     assert log.decisions == sum(len(nodes) * times for nodes, times in asked.items()), "it never doubts"
     nodes = rows(run.folder, "SELECT node, count(*) FROM decisions GROUP BY 1 ORDER BY 1")
@@ -129,36 +129,38 @@ def test_request_asks_all_questions_of_a_turn(tmp_path: Path) -> None:
 def test_only_failed_and_needed_answers_are_asked_again(tmp_path: Path) -> None:
     """E is missing. When the turn reaches E, only E is asked again."""
 
-    def change(heard: Incoming, whole: dict[str, Any]) -> dict[str, Any]:
-        return whole if heard.re_asked or set(whole) == {"E"} else {f: v for f, v in whole.items() if f != "E"}
+    def change(request: Incoming, whole: dict[str, Any]) -> dict[str, Any]:
+        return whole if request.re_asked or set(whole) == {"E"} else {f: v for f, v in whole.items() if f != "E"}
 
     with Server(answering(change)) as server:
         run = run_of(server, tmp_path / "run")
-        again = [heard for heard in server.heard if heard.re_asked]
-        first = [heard for heard in server.heard if not heard.re_asked and {"C", "E"} <= {*asked_by(heard)}]
+        again = [request for request in server.requests if request.re_asked]
+        first = [request for request in server.requests if not request.re_asked and {"C", "E"} <= {*asked_by(request)}]
     assert again
-    assert len(again) == sum("E" in asked_by(heard) and len(asked_by(heard)) > 1 for heard in server.heard)
-    assert {tuple(asked_by(heard)) for heard in again} == {("E",)}
-    assert all("the field `E` is missing" in heard.last and '{"E": true}' in heard.last for heard in again)
+    assert len(again) == sum("E" in asked_by(request) and len(asked_by(request)) > 1 for request in server.requests)
+    assert {tuple(asked_by(request)) for request in again} == {("E",)}
+    assert all("the field `E` is missing" in request.last and '{"E": true}' in request.last for request in again)
     assert decided(run.folder)["E", "model_after_reask"] == len(again) == run.models["asker"].reasks
     assert decided(run.folder)["C", "model"] == len(first)
 
     with Server(
-        answering(lambda heard, whole: change(heard, whole | ({"C": True} if "C" in whole else {})))
+        answering(lambda request, whole: change(request, whole | ({"C": True} if "C" in whole else {})))
     ) as doubter:
         run_of(doubter, tmp_path / "doubts")
     assert first
-    assert not any(heard.re_asked and "C" in str(heard.conversation[-2]) for heard in doubter.heard), (
+    assert not any(request.re_asked and "C" in str(request.conversation[-2]) for request in doubter.requests), (
         "an answer to C was enough"
     )
 
 
 def test_unusable_reply_is_asked_again_before_fallback(tmp_path: Path) -> None:
-    with Server(lambda heard: respond("responses", "I doubt it.")) as server:
+    with Server(lambda request: respond("responses", "I doubt it.")) as server:
         run = run_of(server, tmp_path / "run", tries=1)
-    again = [heard for heard in server.heard if heard.re_asked]
-    assert len(again) * 2 == len(server.heard)
-    assert [asked_by(heard) for heard in again] == [asked_by(heard) for heard in server.heard if not heard.re_asked]
+    again = [request for request in server.requests if request.re_asked]
+    assert len(again) * 2 == len(server.requests)
+    assert [asked_by(request) for request in again] == [
+        asked_by(request) for request in server.requests if not request.re_asked
+    ]
     assert {outcome for _, outcome in decided(run.folder)} == {"fallback:malformed"}
     assert len(run.models["asker"].outcomes) == 1
 
@@ -217,11 +219,11 @@ class CalmBot(OpenAIBot):
 def test_subclass_that_answers_one_node_asks_the_model_at_the_rest(tmp_path: Path, shell: Shell) -> None:
     Path("bots/llms").mkdir(parents=True)
     Path("bots/llms/calm_bot.py").write_text(ASKS_C_ITSELF)
-    with Server(answering(lambda heard, whole: whole)) as server:
+    with Server(answering(lambda request, whole: whole)) as server:
         calm = player_at(server, prompt="plan") | {"bot": "CalmBot"}
         config = config_file(calm, games=2, rules={"max_turns": 12}, on_unusable="fallback")
         assert shell("run", config, "--output", "r", "--quiet", "--no-preflight", "--no-report").code == 0
-    asked = {"".join(asked_by(heard)) for heard in server.heard}
+    asked = {"".join(asked_by(request)) for request in server.requests}
     assert "DE" in asked
     assert not any("C" in fields for fields in asked)
 
@@ -250,13 +252,13 @@ def test_prompt_of_a_turn_gets_the_facts_of_each_question(tmp_path: Path) -> Non
         "system.jinja": "{{ answer_format }}\n",
         "user.jinja": "{% for x in turn %}\n{{ x['node'] }} {{ x['answers'] }}: {{ x['question'] }}\n{% endfor %}",
     }
-    told = Prompt(tmp_path / "mine", sources).render(example_position("A"))
-    assert told.user.splitlines() == [
+    rendered = Prompt(tmp_path / "mine", sources).render(example_position("A"))
+    assert rendered.user.splitlines() == [
         "A none: The board is empty and you open a round. Do you bluff?",
         "B Truex A: You open with a bluff. Do you play many cards?",
         "B Falsex A: You open with honest cards. Do you play many?",
     ]
-    assert told.system.startswith("Reply with a JSON object and nothing else. It has a field for each question")
+    assert rendered.system.startswith("Reply with a JSON object and nothing else. It has a field for each question")
     alone = Prompt(tmp_path / "mine", sources | {"prompt.yaml": "title: t\nask: turn\nanswer: [reasoning, answer]\n"})
     assert "then one for each question, named after it, true or false" in alone.render(example_position("C")).system
 
@@ -279,5 +281,5 @@ def test_turn_without_doubt_states_what_is_played(node: str, held: bool, questio
 
 def test_prompt_states_that_the_deck_has_no_jokers() -> None:
     position = example_position("C")
-    for jokers, said in enumerate(("king) and no joker.", "king) and one joker.", "king) and two jokers.")):
-        assert said in PLAN.render(replace(position, rules=GAME.rules(jokers=jokers))).system
+    for jokers, text in enumerate(("king) and no joker.", "king) and one joker.", "king) and two jokers.")):
+        assert text in PLAN.render(replace(position, rules=GAME.rules(jokers=jokers))).system

@@ -24,8 +24,8 @@ class WritingServer:
         self._kept, self._changed = set[str](), threading.Condition()
         self.failing: set[str] = set()  # beginnings whose first request is rejected
 
-    def __call__(self, heard: Incoming) -> Response:
-        start = heard.conversation[0]["content"]
+    def __call__(self, request: Incoming) -> Response:
+        start = request.conversation[0]["content"]
         with self._changed:
             if start in self.failing:
                 self.failing.remove(start)
@@ -50,7 +50,7 @@ def test_each_prefix_is_cached_once_with_many_calls_in_flight(tmp_path: Path) ->
     assert run.failure is None
     assert len(writing.written) == 3, "one write per seat"
     assert set(writing.written.values()) == {1}
-    assert len(server.heard) > 2 * AT_ONCE
+    assert len(server.requests) > 2 * AT_ONCE
 
 
 def test_failed_first_request_releases_the_rest(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ class Changing:
         self.names = [*names]
         self.server = Server(self._answer)
 
-    def _answer(self, heard: Incoming) -> Response:
-        return respond(heard.protocol, model=self.names.pop(0) if len(self.names) > 1 else self.names[0])
+    def _answer(self, request: Incoming) -> Response:
+        return respond(request.protocol, model=self.names.pop(0) if len(self.names) > 1 else self.names[0])
 
     def run(self, shell: Shell, folder: str, player: str = "Asker") -> str:
         """Run the model and return the output of `dubito run`."""
@@ -45,11 +45,11 @@ def test_reply_names_its_model(protocol: Any) -> None:
 def test_answering_models_are_recorded_and_differences_reported(shell: Shell) -> None:
     changing = Changing(OLD, OLD, NEW)
     with changing.server:
-        said = changing.run(shell, "r")
+        output = changing.run(shell, "r")
     ids = {OLD: 2, NEW: len(rows(Path("r"), "SELECT 1 FROM attempts")) - 2}
     assert dict(rows(Path("r"), "SELECT model, count(*) FROM attempts GROUP BY 1")) == ids
     words = f"{OLD} (2) and {NEW} ({ids[NEW]})"
-    assert f"Several models answered for Asker: {words}" in " ".join(said.split())
+    assert f"Several models answered for Asker: {words}" in " ".join(output.split())
     status = shell("status", "r").out
     assert f"  answered by: {OLD} (2), {NEW} ({ids[NEW]})\n" in status
     assert json.loads(shell("status", "r", "--json").out)["models"][0]["ids"] == ids

@@ -130,7 +130,7 @@ def _changed(moment: RunMoment, **changes: Any) -> Sitting:
 def test_person_can_hold_other_cards(moment: RunMoment) -> None:
     sitting = _changed(moment, settings=[HAND])
     assert sorted(sitting.state.hands[sitting.me].cards) == [1, 1, 2, 6, 6, 7, 7, 9, 10]  # type: ignore[attr-defined]
-    assert [said for _, said in sitting.log] == [said for _, said in _changed(moment).log]
+    assert [text for _, text in sitting.log] == [text for _, text in _changed(moment).log]
     assert sitting.setup.replay_command(sitting.game) == f"dubito play --from bots:3:9 --seat 2 --set {HAND}"
 
 

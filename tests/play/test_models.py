@@ -49,10 +49,10 @@ def test_obstacle_is_reported_and_retried(play: Play, monkeypatch: pytest.Monkey
     monkeypatch.setenv("SOME_KEY", KEY)
     answers = iter([True, False] + [False] * SILENCE)  # fails during a turn, for a long time
 
-    def sometimes(heard: Incoming) -> Response:
+    def sometimes(request: Incoming) -> Response:
         if next(answers, True):
-            return respond(heard.protocol)
-        return Response(503, error_body(heard.protocol, "overloaded", "try again later"))
+            return respond(request.protocol)
+        return Response(503, error_body(request.protocol, "overloaded", "try again later"))
 
     with Server(sometimes) as model:
         file = config(player_at(model, name="asker", api_key_env="SOME_KEY", tries=1))
@@ -107,14 +107,14 @@ def move_in_turn(sessions: Sequence[Session]) -> None:
 
 def test_processes_in_one_games_folder_keep_one_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with Server(lambda heard: respond(heard.protocol)) as model, ExitStack() as tables:
+    with Server(lambda request: respond(request.protocol)) as model, ExitStack() as tables:
         players = [player_at(model), {"bot": "MrDoubt"}]
         Path("c.yaml").write_text(yaml.safe_dump({"bots": players, "preflight": False, "budget": {"calls": 5}}))
         games = [tables.enter_context(open_game(order("c.yaml", deal))) for deal in (0, 1)]
         sessions = [game.start(lambda thought: None, lambda seat, text: None) for game in games]
         with pytest.raises(RunStopped, match="other processes have used up the budget"):
             move_in_turn(sessions)
-        assert len(model.heard) == 5
+        assert len(model.requests) == 5
     assert rows(Path("games"), "SELECT count(*), count(DISTINCT game) FROM tries") == [(5, 2)]
 
 
@@ -124,9 +124,9 @@ class AnswersAfter:
     def __init__(self, event: threading.Event) -> None:
         self._event = event
 
-    def __call__(self, heard: Incoming) -> Response:
+    def __call__(self, request: Incoming) -> Response:
         assert self._event.wait(60)
-        return respond(heard.protocol)
+        return respond(request.protocol)
 
 
 COMMANDS: dict[str, tuple[str, ...]] = {

@@ -28,9 +28,9 @@ def saved(name: str = "g.json") -> Any:
 
 
 def test_game_of_bs_is_narrated_and_replayed(shell: Shell) -> None:
-    told = shell(*BS, "--seed", "3", "--deal", "5", "--save", "g.json")
-    assert (told.code, told.err) == (0, "")
-    lines = told.out.splitlines()
+    narrated = shell(*BS, "--seed", "3", "--deal", "5", "--save", "g.json")
+    assert (narrated.code, narrated.err) == (0, "")
+    lines = narrated.out.splitlines()
     assert lines[0] == "The cards are dealt: Player1 holds 13, Player2 holds 13, Player3 holds 13, Player4 holds 13."
     assert lines[1].startswith("   1. Player1 plays ")
     assert lines[2] == "   1. Nobody says BS."
@@ -41,11 +41,11 @@ def test_game_of_bs_is_narrated_and_replayed(shell: Shell) -> None:
     turns = int(lines[-2].removesuffix(" turns"))
     assert len(record["outputs"]) == 4 * turns
     asked = [[seat for seat in range(4) if seat != turn % 4] for turn in range(turns)]
-    heard = [record["outputs"][4 * turn + 1 : 4 * turn + 4] for turn in range(turns)]
+    outputs = [record["outputs"][4 * turn + 1 : 4 * turn + 4] for turn in range(turns)]
     accusers = [
         f"turn {turn + 1}: [seat {seat} says BS]"
         for turn in range(turns)
-        for seat, yes in zip(asked[turn], heard[turn], strict=True)
+        for seat, yes in zip(asked[turn], outputs[turn], strict=True)
         if yes
     ]
     heard_of = [line for line in record["story"] if line.endswith("says BS]") and "nobody" not in line]
@@ -57,8 +57,8 @@ def test_game_of_bs_is_narrated_and_replayed(shell: Shell) -> None:
 def test_only_show_hands_reveals_hidden_cards(shell: Shell) -> None:
     hidden, shown = shell(*BS).out.splitlines(), shell(*BS, "--show-hands").out.splitlines()
     assert not any(word in line for line in hidden for word in ("[", "really", "to the pile", "a lie"))
-    told = [line.split(" [")[0] for line in shown if not line[5:].strip().startswith("[")]
-    assert told == hidden, "the same game with more details"
+    lines = [line.split(" [")[0] for line in shown if not line[5:].strip().startswith("[")]
+    assert lines == hidden, "the same game with more details"
     assert any(line.endswith(": a lie]") for line in shown)
     assert any(line.endswith("says BS]") for line in shown)
     assert sum(" holds " in line and "[" in line for line in shown) == int(shown[-1].removesuffix(" turns"))

@@ -54,9 +54,9 @@ def test_person_sees_hand_board_and_card_counts(play: Play) -> None:
 def test_only_the_persons_hand_is_shown(play: Play) -> None:
     result = play(*SEATED, typed="2 2\n")
     assert next(line for line in result.out.splitlines() if line.startswith("Your hand: ")) == HAND
-    told = [line for line in result.out.splitlines() if line[:4].strip().isdecimal() and " who shows " not in line]
-    assert told
-    assert all("plays" in line or "doubts" in line or "discards" in line for line in told)
+    lines = [line for line in result.out.splitlines() if line[:4].strip().isdecimal() and " who shows " not in line]
+    assert lines
+    assert all("plays" in line or "doubts" in line or "discards" in line for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_wins_are_celebrated_by_their_kind(play: Play, tmp_path: Path) -> None:
     assert len(seen) == 3
 
 
-def test_loser_of_a_duel_is_told(play: Play) -> None:
+def test_loser_of_a_duel_is_named(play: Play) -> None:
     small = ("--duel", "--ranks", "3", "--copies", "2", "--jokers", "0", "--seed", "1", "--seat", "0")
     out = play("ClaudeBot", *small, typed="1\n2\n3\n").out
     assert (

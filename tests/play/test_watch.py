@@ -103,12 +103,12 @@ def test_saved_game_is_narrated_as_played(shell: Shell) -> None:
 
 
 def test_on_a_terminal_a_game_is_in_colour_and_wrapped(shell: Shell, on_a_terminal: OnATerminal) -> None:
-    told = on_a_terminal(lambda: shell(*GAME, "--pace", "at-once", "--show-hands"))
-    assert f"{ESCAPE}1;31ma bluff{ESCAPE}0m" in told
-    assert "Open with a bluff? " in told, "questions reveal nothing"
-    assert f"{ESCAPE}1;36mStefaBot{ESCAPE}0m" in told
-    assert " is thinking ..." in told
-    plain = re.sub(r"\033\[[\d;]*[mK]", "", re.sub(r"[^\n]*\r\033\[2K", "", told))
+    output = on_a_terminal(lambda: shell(*GAME, "--pace", "at-once", "--show-hands"))
+    assert f"{ESCAPE}1;31ma bluff{ESCAPE}0m" in output
+    assert "Open with a bluff? " in output, "questions reveal nothing"
+    assert f"{ESCAPE}1;36mStefaBot{ESCAPE}0m" in output
+    assert " is thinking ..." in output
+    plain = re.sub(r"\033\[[\d;]*[mK]", "", re.sub(r"[^\n]*\r\033\[2K", "", output))
     assert max(map(len, plain.splitlines())) <= 80
     piped = shell(*GAME, "--show-hands").out
     assert plain.split() == piped.split(), "only the line breaks differ"
@@ -117,15 +117,15 @@ def test_on_a_terminal_a_game_is_in_colour_and_wrapped(shell: Shell, on_a_termin
 
 def test_no_color_is_respected(shell: Shell, on_a_terminal: OnATerminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    told = on_a_terminal(lambda: shell("watch", "StefaBot", "ClaudeBot", "MrDoubt", "--pace", "0"))
-    assert "doubts" in told
-    assert ESCAPE not in told
+    output = on_a_terminal(lambda: shell("watch", "StefaBot", "ClaudeBot", "MrDoubt", "--pace", "0"))
+    assert "doubts" in output
+    assert ESCAPE not in output
 
 
 def test_play_is_in_colour_on_a_terminal(play: Play, on_a_terminal: OnATerminal) -> None:
-    told = on_a_terminal(lambda: play("--seed", "4", "--seat", "1", "--pace", "0", typed="2 2\n"))
-    assert f"{ESCAPE}1mYour hand:{ESCAPE}0m {ESCAPE}1;30;47m 2 {ESCAPE}0m" in told
-    assert f"{ESCAPE}1;36mClaudeBot{ESCAPE}0m plays 3 cards as aces." in told
+    result = on_a_terminal(lambda: play("--seed", "4", "--seat", "1", "--pace", "0", typed="2 2\n"))
+    assert f"{ESCAPE}1mYour hand:{ESCAPE}0m {ESCAPE}1;30;47m 2 {ESCAPE}0m" in result
+    assert f"{ESCAPE}1;36mClaudeBot{ESCAPE}0m plays 3 cards as aces." in result
 
 
 def test_pace_is_a_name_or_seconds_and_zero_in_a_pipe(shell: Shell) -> None:
@@ -159,9 +159,9 @@ def test_thought_is_one_line(outcome: str, asked: int, words: str) -> None:
 
 
 def test_models_words_stay_in_quotes() -> None:
-    node, said = Node("say", "say", Text(40)), 'Yes. eve: "No."'
-    told = Thought(1, "say", said, "model", 1, None, "").to_line("ada", "What?", node, None)
-    assert told == 'ada: What? "Yes. eve: \\"No.\\""'
+    node, text = Node("say", "say", Text(40)), 'Yes. eve: "No."'
+    line = Thought(1, "say", text, "model", 1, None, "").to_line("ada", "What?", node, None)
+    assert line == 'ada: What? "Yes. eve: \\"No.\\""'
 
 
 @pytest.mark.parametrize(("status", "words"), [(401, "SOME_KEY"), (503, "continues it")])
@@ -170,8 +170,8 @@ def test_unreachable_model_ends_the_game_with_one_sentence(
 ) -> None:
     monkeypatch.setenv("SOME_KEY", KEY)
 
-    def fails(heard: Incoming) -> Answer:
-        return Answer(status, error_body(heard.protocol, "some_error", "not now"))
+    def fails(request: Incoming) -> Answer:
+        return Answer(status, error_body(request.protocol, "some_error", "not now"))
 
     with Server(fails) as model:
         players = {"bots": [player_at(model, name="asker", api_key_env="SOME_KEY", tries=1)], "preflight": False}
@@ -185,12 +185,14 @@ def test_unreachable_model_ends_the_game_with_one_sentence(
 
 def test_fallback_is_described(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_KEY", KEY)
-    with Server(lambda heard: respond(heard.protocol, "I would doubt it.")) as model:
+    with Server(lambda request: respond(request.protocol, "I would doubt it.")) as model:
         players = {"bots": [player_at(model, name="asker", api_key_env="SOME_KEY")], "preflight": False}
         Path("c.yaml").write_text(yaml.safe_dump(players))
         result = shell("watch", "asker", "MrDoubt", "StefaBot", "--config", "c.yaml", "--max-turns", "3")
-    told = "because its reply could not be read. Its fallback says "
-    assert result.out.splitlines()[1].startswith(f"   1.   asker: Open with a bluff? No answer (asked 2 times) {told}")
+    reason = "because its reply could not be read. Its fallback says "
+    assert result.out.splitlines()[1].startswith(
+        f"   1.   asker: Open with a bluff? No answer (asked 2 times) {reason}"
+    )
 
 
 RUN = ("run", "--bots", "StefaBot,UsualBot,ClaudeBot", "--table-sizes", "3", "--output", "runs/r")

@@ -39,9 +39,9 @@ def positions() -> Iterator[Position]:
 def test_condition_of_the_disguised_game_is_disguised(condition: str) -> None:
     added = []
     for name in ("plain", "disguised"):
-        silent, told = (load_prompt(each, REPO).render(example_position("C")) for each in (name, f"{name}+{condition}"))
-        added.append(told.system.removeprefix(silent.system))
-        assert (told.system, told.user) == (f"{silent.system}{added[-1]}", silent.user)
+        silent, text = (load_prompt(each, REPO).render(example_position("C")) for each in (name, f"{name}+{condition}"))
+        added.append(text.system.removeprefix(silent.system))
+        assert (text.system, text.user) == (f"{silent.system}{added[-1]}", silent.user)
     plain, disguised = (re.findall(r"\b(bluff|card|honest play|number)\b", text.casefold()) for text in added)
     assert (bool(plain), disguised) == (True, [])
     assert HONESTY[condition] in added[1]
@@ -50,15 +50,15 @@ def test_condition_of_the_disguised_game_is_disguised(condition: str) -> None:
 @pytest.mark.parametrize(("name", "paragraph"), HONESTY.items())
 def test_honesty_arm_adds_one_paragraph_to_plain(name: str, paragraph: str) -> None:
     prompt = PROMPTS[name]
-    title, told = title_and_paragraph(prompt.sources)
+    title, added = title_and_paragraph(prompt.sources)
     assert title == prompt.title
-    assert told.startswith(paragraph)
-    assert "\n" not in told
+    assert added.startswith(paragraph)
+    assert "\n" not in added
     assert sorted(path.name for path in prompt.folder.iterdir()) == ["golden", "paragraph.jinja", "prompt.yaml"]
     for position in positions():
         plain, arm = PLAIN.render(position), prompt.render(position)
         assert (arm.history, arm.user) == (plain.history, plain.user)
-        assert arm.system == f"{plain.system}\n{told}\n"
+        assert arm.system == f"{plain.system}\n{added}\n"
 
 
 def test_hud_has_the_facts_and_no_history() -> None:

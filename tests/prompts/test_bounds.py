@@ -99,5 +99,5 @@ def test_limits_allow_ordinary_prompts() -> None:
         "{{ [1, 2, 3][:2] }} {{ 1 < 2 < 3 and 3 not in [1] }} {{ 'x' ~ 1 }} {% set a, b = 1, 2 %}{{ a + b * 2 }} "
         "{{ range(3)|map('string')|join('-') }} {{ 'text'|indent(2, true) }} {{ [1, 2, 3]|batch(2)|list }} {{ 2**10 }}"
     )
-    told = Prompt(Path("prompts/mine"), BESIDE | {"user.jinja": template}).render(example_position("C")).user
-    assert told.endswith("1 of 2: 1, 2 of 2: 3 x   |002.0     3 y a b 1 2 yes x1 5 0-1-2   text 1 2 3 1024")
+    text = Prompt(Path("prompts/mine"), BESIDE | {"user.jinja": template}).render(example_position("C")).user
+    assert text.endswith("1 of 2: 1, 2 of 2: 3 x   |002.0     3 y a b 1 2 yes x1 5 0-1-2   text 1 2 3 1024")

@@ -225,14 +225,14 @@ def test_every_event_is_a_line_of_the_history(size: int) -> None:
     before: dict[int, list[str]] = {}
     for _, positions in turns(Rules(), size, 2):
         for one in positions:
-            told = DubitoFacts().facts(one)["history"]
-            assert len(told) == sum(event.only is None for event in one.log)
-            assert told[: len(before.get(one.seat, []))] == before.get(one.seat, [])
-            before[one.seat] = told
+            facts = DubitoFacts().facts(one)["history"]
+            assert len(facts) == sum(event.only is None for event in one.log)
+            assert facts[: len(before.get(one.seat, []))] == before.get(one.seat, [])
+            before[one.seat] = facts
             doubts = [event for event in one.log if isinstance(event, DoubtResolvedEvent)]
-            assert sum("doubts" in line for line in told) == len(doubts)
+            assert sum("doubts" in line for line in facts) == len(doubts)
             own = [e for e in one.log if isinstance(e, CardsPlayedEvent) and e.player_id == one.seat]
-            assert sum("Yours" in line for line in told) == len(own) == len(DubitoFacts().facts(one)["own_plays"])
+            assert sum("Yours" in line for line in facts) == len(own) == len(DubitoFacts().facts(one)["own_plays"])
 
 
 def test_rate_without_data_is_null() -> None:

@@ -27,9 +27,9 @@ def test_folder_has_exactly_the_golden_renderings(name: str) -> None:
 
 
 def test_example_positions_cover_many_facts() -> None:
-    told = "\n".join(file.read_text() for file in golden.folder("plain").iterdir())
+    prompts_text = "\n".join(file.read_text() for file in golden.folder("plain").iterdir())
     for text in (": a bluff", ": honest", "Yours: ", "discards", "a hard win", " known ", " less ", "sure_bluff: no"):
-        assert text in told, text
+        assert text in prompts_text, text
 
 
 def test_every_line_of_the_facts_has_its_meaning() -> None:
@@ -49,15 +49,15 @@ def cached(protocol: Api, body: Mapping[str, Any], before: Mapping[str, Any]) ->
     common prefix.
     """
     new, old = blocks(body), blocks(before)
-    told = "".join(text for text, _ in new).encode()
+    text = "".join(text for text, _ in new).encode()
     if protocol != "messages":
-        return common_length(told, "".join(text for text, _ in old).encode()) / len(told)
+        return common_length(text, "".join(text for text, _ in old).encode()) / len(text)
     marks = [[place for place, (_, marked) in enumerate(each) if marked] for each in (new, old)]
     assert all(1 <= len(each) <= 4 for each in marks)
     texts = [[text for text, _ in each] for each in (new, old)]
     kept = [last for last in marks[1] if texts[0][: last + 1] == texts[1][: last + 1]]
     found = [last for last in kept if any(0 <= mark - last < 20 for mark in marks[0])]
-    return len("".join(texts[0][: max(found) + 1]).encode()) / len(told) if found else 0.0
+    return len("".join(texts[0][: max(found) + 1]).encode()) / len(text) if found else 0.0
 
 
 def blocks(body: Mapping[str, Any]) -> list[tuple[str, bool]]:
@@ -99,11 +99,11 @@ def cached_shares(protocol: Api, game: Iterable[tuple[int, RenderedPrompt]]) -> 
     """Yield, for each late request of a game, the share before anything that changes and the share already sent."""
     last: dict[int, Mapping[str, Any]] = {}
     decisions: Counter[int] = Counter()
-    for seat, told in game:
-        exchange = Exchange(told.system, told.user, {}, history=told.history)
+    for seat, rendered in game:
+        exchange = Exchange(rendered.system, rendered.user, {}, history=rendered.history)
         body = build_request(settings(protocol), exchange, "key").body
         decisions[seat] += 1
         if decisions[seat] >= 5:
             size = sum(len(text.encode()) for text, _ in blocks(body))
-            yield 1 - len(told.user.encode()) / size, cached(protocol, body, last[seat])
+            yield 1 - len(rendered.user.encode()) / size, cached(protocol, body, last[seat])
         last[seat] = body

@@ -15,15 +15,15 @@ def test_names_of_players_and_bots_reach_no_prompt(rules: Rules) -> None:
         bot = asked_bot(by_temper)
         table = deal_table([Entrant(name, bot) for name in names], rules, DealStreams(3, 3), deal=3)
         record_questions(table, rules)
-        said = []
+        rendered = []
         while not table.state.over:
             player = table.players[table.state.seat]
             assert isinstance(player, bot)
             step(table)
-            said += [str(prompt.render(position)) for position in player.asked[-1:] for prompt in PROMPTS.values()]
-        return said
+            rendered += [str(prompt.render(position)) for position in player.asked[-1:] for prompt in PROMPTS.values()]
+        return rendered
 
-    said = texts(["Zorro-17", "Ötzi", "RandomBoi", "seat 9"])
-    assert len(said) > 20
-    assert said == texts(["a", "b", "c", "d"])
-    assert not any(name in text for text in said for name in ("Zorro", "Ötzi", "RandomBoi", "seat 9"))
+    lines = texts(["Zorro-17", "Ötzi", "RandomBoi", "seat 9"])
+    assert len(lines) > 20
+    assert lines == texts(["a", "b", "c", "d"])
+    assert not any(name in text for text in lines for name in ("Zorro", "Ötzi", "RandomBoi", "seat 9"))

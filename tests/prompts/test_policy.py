@@ -70,9 +70,9 @@ def test_house_sharp_answers_prompts_like_bare_facts(at_length: bool) -> None:
         answers[position.node, direct] += 1
         stated.add(chance)
         for name, prompt in PROMPTS.items() if at_length else [next(in_turn)]:
-            said = opinion("house-sharp", str(prompt.render(position)), Random(0), prompt.form_at(position).schema)
-            first = said.answers.get(position.node, said.answer)
-            assert (first, said.understood, said.stated) == (direct, True, chance), name
+            rendered = opinion("house-sharp", str(prompt.render(position)), Random(0), prompt.form_at(position).schema)
+            first = rendered.answers.get(position.node, rendered.answer)
+            assert (first, rendered.understood, rendered.stated) == (direct, True, chance), name
     assert answers.total() == many
     assert {node for node, _ in answers} == set(NODES)
     for node in "CD":

@@ -121,9 +121,9 @@ def test_a_missing_file_is_named(tmp_path: Path, file: str) -> None:
 )
 def test_a_bad_description_is_refused(tmp_path: Path, text: str, words: str) -> None:
     prompt_folder(tmp_path, prompt=text)
-    said = refusal(tmp_path)
-    assert words in said
-    assert "prompt.yaml" in said
+    message = refusal(tmp_path)
+    assert words in message
+    assert "prompt.yaml" in message
 
 
 @pytest.mark.parametrize("file", ["system", "user"])
@@ -135,8 +135,8 @@ def test_an_unknown_variable_names_file_and_variable(tmp_path: Path, file: str) 
 
 def test_an_unknown_field_of_a_fact_names_file_and_line(tmp_path: Path) -> None:
     prompt_folder(tmp_path, user="Now:\n{% for player in players %}{{ player.age }}{% endfor %}")
-    said = refusal(tmp_path)
-    assert "user.jinja, line 2: 'dict object' has no attribute 'age'" in said
+    message = refusal(tmp_path)
+    assert "user.jinja, line 2: 'dict object' has no attribute 'age'" in message
 
 
 def test_an_unknown_variable_in_an_included_file_is_found(tmp_path: Path) -> None:
@@ -199,10 +199,10 @@ def test_the_fields_of_the_answer_are_the_prompts_own(tmp_path: Path, fields: st
     prompt_folder(tmp_path, prompt=f"title: x\nanswer: [{fields}]\n", system="{{ answer_format }}")
     prompt = load_prompt("mine", tmp_path)
     assert list(prompt.fields) == fields.split(", ")
-    said = prompt.render(example_position("C")).system
-    places = [said.index(f'"{field}"') for field in prompt.fields]
+    rendered = prompt.render(example_position("C")).system
+    places = [rendered.index(f'"{field}"') for field in prompt.fields]
     assert places == sorted(places)
-    assert [field for field in ("reasoning", "p_bluff") if field in said and field not in fields] == []
+    assert [field for field in ("reasoning", "p_bluff") if field in rendered and field not in fields] == []
 
 
 @pytest.mark.parametrize("name", ["plain", "reasoned"])
@@ -269,20 +269,20 @@ def test_a_chapter_without_text_is_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["hand", "node", "question", "own_moves", "players"])
 def test_history_cannot_use_changing_facts(tmp_path: Path, name: str) -> None:
     """Neither directly nor through an include; otherwise the beginning of requests would change."""
-    folder = prompt_folder(tmp_path, history='{% include "told.jinja" %}')
-    (folder / "told.jinja").write_text(f"{{{{ {name} }}}}")
-    said = refusal(tmp_path)
-    assert f"told.jinja: unknown variable '{name}'" in said
-    assert said.endswith("; anything that changes during a game belongs in user.jinja")
+    folder = prompt_folder(tmp_path, history='{% include "seen.jinja" %}')
+    (folder / "seen.jinja").write_text(f"{{{{ {name} }}}}")
+    message = refusal(tmp_path)
+    assert f"seen.jinja: unknown variable '{name}'" in message
+    assert message.endswith("; anything that changes during a game belongs in user.jinja")
 
 
 def test_the_history_is_part_of_the_prompts_identity(tmp_path: Path) -> None:
     folder = prompt_folder(tmp_path)
     without = load_prompt("mine", tmp_path)
     (folder / "history.jinja").write_text("{{ history }}")
-    told = load_prompt("mine", tmp_path)
-    assert without.digest != told.digest
+    prompt = load_prompt("mine", tmp_path)
+    assert without.digest != prompt.digest
     position = example_position("C")
     assert without.render(position).history == ()
-    assert Prompt(tmp_path, told.sources).render(position) == told.render(position)
-    assert str(told.render(position)).count("--- history ---") == 1
+    assert Prompt(tmp_path, prompt.sources).render(position) == prompt.render(position)
+    assert str(prompt.render(position)).count("--- history ---") == 1

@@ -17,6 +17,6 @@ def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Providers]:
 def providers(fakes: Providers, monkeypatch: pytest.MonkeyPatch) -> Providers:
     for name, value in fakes.variables.items():
         monkeypatch.setenv(name, value)
-    fakes.heard.clear()
+    fakes.requests.clear()
     fakes.faults.clear()
     return fakes

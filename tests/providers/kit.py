@@ -88,7 +88,7 @@ _HOP_HEADERS: Final = ("connection", "content-length", "transfer-encoding")
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class LoggedRequest:
     """A decrypted request to a provider, and what was answered."""
 
     host: str
@@ -152,17 +152,17 @@ class _Handler(BaseHTTPRequestHandler):
         connection = HTTPConnection("127.0.0.1", self.providers.house.port)
         connection.request(self.command, self.path, raw, headers)
         response = connection.getresponse()
-        status, answer, heard = response.status, response.read(), self.providers.heard
+        status, answer, requests = response.status, response.read(), self.providers.requests
         connection.close()
         is_reply = b'"usage' in answer
-        is_first = not any(b'"usage' in each.answer for each in heard)
+        is_first = not any(b'"usage' in each.answer for each in requests)
         if is_reply and is_first:
             answer = _write_cache(answer)
         # The first reply answers a preflight question.
         fault = self.providers.faults.pop() if is_reply and not is_first and self.providers.faults else None
         if fault == "overloaded":
             status, answer = 529, b""
-        heard.append(Heard(self.host, self.path, headers, raw, status, answer))
+        requests.append(LoggedRequest(self.host, self.path, headers, raw, status, answer))
         self.send_response(status)
         for name, value in response.getheaders():
             if name.lower() not in _HOP_HEADERS:
@@ -196,7 +196,7 @@ class Providers(Loopback):
         authority.cert_pem.write_to_path(self.certificates)
         self.contexts = {host: _server_context(authority, host) for host in HOSTS.values()}
         self.house = House(policy=Policy(tuple(MODELS.values()), _play_honestly))
-        self.heard, self.faults = list[Heard](), list[Fault]()
+        self.requests, self.faults = list[LoggedRequest](), list[Fault]()
         super().__init__(type("Handler", (_Handler,), {"providers": self}))
 
     def __enter__(self) -> "Providers":

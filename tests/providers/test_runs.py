@@ -17,7 +17,7 @@ from tests.cli.kit import REPO, Shell
 from tests.conftest import in_gate
 from tests.house.kit import usage_in
 from tests.llm.kit import config_file
-from tests.providers.kit import DEFAULT, FAULTS, HOSTS, KEYS, MODELS, SETTINGS, Fault, Heard, Providers
+from tests.providers.kit import DEFAULT, FAULTS, HOSTS, KEYS, MODELS, SETTINGS, Fault, LoggedRequest, Providers
 from tests.providers.typed import ANTHROPIC_BATCH, OPENAI_BATCH, PARAMETERS, find_faults
 
 _GEMINI: Final = ":generateContent"
@@ -48,34 +48,34 @@ def entries(sent: bytes) -> list[dict[str, Any]]:
     return [json.loads(line) for line in sent.splitlines() if line.startswith(b"{")]
 
 
-def bodies(heard: Heard) -> Iterator[tuple[Any, Any]]:
+def bodies(request: LoggedRequest) -> Iterator[tuple[Any, Any]]:
     """Yield what a request contains, each with its type in the SDK."""
-    match heard.path:
+    match request.path:
         case "/v1/files":
-            yield from ((entry["body"], PARAMETERS[api_of(entry["url"])]) for entry in entries(heard.raw))
+            yield from ((entry["body"], PARAMETERS[api_of(entry["url"])]) for entry in entries(request.raw))
         case "/v1/batches":
-            yield heard.body, OPENAI_BATCH
+            yield request.body, OPENAI_BATCH
         case "/v1/messages/batches":
-            yield heard.body, ANTHROPIC_BATCH
-        case _ if is_call(heard) and not heard.path.endswith(_GEMINI):
-            yield heard.body, PARAMETERS[api_of(heard.path)]
+            yield request.body, ANTHROPIC_BATCH
+        case _ if is_call(request) and not request.path.endswith(_GEMINI):
+            yield request.body, PARAMETERS[api_of(request.path)]
 
 
 def api_of(path: str) -> Api:
     return next(api for api in PARAMETERS if path.endswith(find_protocol(api).path))
 
 
-def replies(heard: Heard) -> list[Any]:
+def replies(request: LoggedRequest) -> list[Any]:
     """Return the replies of models in an answer: one, those of a batch, or none."""
-    if heard.path.endswith("/content"):
-        return [entry["response"]["body"] for entry in entries(heard.answer)]
-    if heard.path.endswith("/results"):
-        return [entry["result"]["message"] for entry in entries(heard.answer)]
-    return [heard.reply] if is_call(heard) else []
+    if request.path.endswith("/content"):
+        return [entry["response"]["body"] for entry in entries(request.answer)]
+    if request.path.endswith("/results"):
+        return [entry["result"]["message"] for entry in entries(request.answer)]
+    return [request.reply] if is_call(request) else []
 
 
-def is_call(heard: Heard) -> bool:
-    return bool(heard.raw) and heard.path.endswith((*(find_protocol(api).path for api in PARAMETERS), _GEMINI))
+def is_call(request: LoggedRequest) -> bool:
+    return bool(request.raw) and request.path.endswith((*(find_protocol(api).path for api in PARAMETERS), _GEMINI))
 
 
 class Counts(NamedTuple):
@@ -100,14 +100,14 @@ def count(reply: Any) -> Counts:
     return Counts(whole, output, read, details["cache_write_tokens"])
 
 
-def bill(api: Api, settings: str, heard: Heard) -> int:
+def bill(api: Api, settings: str, request: LoggedRequest) -> int:
     """Return what the replies in an answer cost, in picodollars. Batches cost half of the list price."""
     price = find_price(find_protocol(api).address, MODELS[api], {}, api)
     assert price is not None
     write = price.long_write if (api, settings) == _LONG_WRITES else price.cache_write
-    factor = Fraction(_FACTORS.get((api, settings), "1") if is_call(heard) else "0.5")
+    factor = Fraction(_FACTORS.get((api, settings), "1") if is_call(request) else "0.5")
     total = 0
-    for one in map(count, replies(heard)):
+    for one in map(count, replies(request)):
         tokens = (one.input - one.read - one.written) * price.input + one.output * price.output
         total += ceil((tokens + one.read * price.cached_input + one.written * write) * factor)
     return total
@@ -122,20 +122,20 @@ def test_run_at_a_providers_own_address(
     more = SETTINGS[api][settings] | ({"wait": "batch"} if waits else {})
     ended = shell("run", config_file(player | more), "--output", "r", "--quiet")
     if api == "decisions" and prompt.startswith("plain-"):  # a translation
-        assert (ended.code, "`language`" in ended.err, providers.heard) == (2, True, [])
+        assert (ended.code, "`language`" in ended.err, providers.requests) == (2, True, [])
         return
     assert (ended.code, ended.err) == (0, "")
-    assert {(heard.host, heard.status) for heard in providers.heard} == {(HOSTS[api], 200)}
+    assert {(request.host, request.status) for request in providers.requests} == {(HOSTS[api], 200)}
     assert {
-        fault for heard in providers.heard for body, of in bodies(heard) for fault in find_faults(body, of)
+        fault for request in providers.requests for body, of in bodies(request) for fault in find_faults(body, of)
     } == set()
-    for heard in providers.heard:
+    for request in providers.requests:
         key = KEYS[find_protocol(api).key_variable]
-        assert [value for value in heard.headers.values() if "key-of-" in value] in ([key], [f"Bearer {key}"])
-        assert not any(name.startswith("x-dubito") for name in heard.headers)
+        assert [value for value in request.headers.values() if "key-of-" in value] in ([key], [f"Bearer {key}"])
+        assert not any(name.startswith("x-dubito") for name in request.headers)
     (model,) = json.loads(shell("status", "r", "--json").out)["models"]
-    assert model["calls"] == sum(len(replies(heard)) for heard in providers.heard)
-    assert round(model["usd"] * PICO) == sum(bill(api, settings, heard) for heard in providers.heard)
+    assert model["calls"] == sum(len(replies(request)) for request in providers.requests)
+    assert round(model["usd"] * PICO) == sum(bill(api, settings, request) for request in providers.requests)
     assert model["usd_assumed"] == 0
 
 
@@ -150,6 +150,6 @@ def test_a_fault_on_the_way_to_a_provider_is_repaired(
     ended = shell("run", config_file(player), "--output", "r", "--quiet")
     assert (ended.code, ended.err, providers.faults) == (0, "", [])
     (model,) = json.loads(shell("status", "r", "--json").out)["models"]
-    calls = [heard.body for heard in providers.heard]
+    calls = [request.body for request in providers.requests]
     assert model["calls"] == len(calls) == 1 + len({json.dumps(body) for body in calls})
     assert (model["usd_assumed"] > 0) == (fault == "cut")

@@ -47,13 +47,13 @@ def hand_written(folder: Path, games: int = 60, **config: Any) -> RunResult:
 def models(folder: Path, games: int = 6) -> RunResult:
     """Return a run of two model players in turn, with some re-asks and some failures."""
 
-    def answer(heard: Incoming) -> Response:
-        question = str(heard.conversation[-1]["content"])  # Messages uses blocks
-        if heard.protocol == "messages" and "queens" in question:
-            return respond(heard.protocol, HOSTILE)
-        if not heard.re_asked and "kings" in question:
-            return respond(heard.protocol, HOSTILE)
-        return respond(heard.protocol)
+    def answer(request: Incoming) -> Response:
+        question = str(request.conversation[-1]["content"])  # Messages uses blocks
+        if request.protocol == "messages" and "queens" in question:
+            return respond(request.protocol, HOSTILE)
+        if not request.re_asked and "kings" in question:
+            return respond(request.protocol, HOSTILE)
+        return respond(request.protocol)
 
     with Server(answer) as server:
         both = player_at(server, name="asked again"), player_at(server, "messages", name=f"fails {SCRIPT}", reasks=0)
@@ -68,20 +68,20 @@ def report_of(run: Path, **options: Any) -> Path:
     return write_report(run, REPO, **options).parent
 
 
-def states(told: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
+def states(game: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
     """Return a game page's panels before the first turn and after each turn."""
-    found = [told["panels"]]
-    for turn in told["turns"]:
+    found = [game["panels"]]
+    for turn in game["turns"]:
         changed = dict(enumerate(found[-1])) | {int(place): panel for place, panel in turn["panels"].items()}
         found.append([panel for _, panel in sorted(changed.items()) if panel])
     return found
 
 
-def hands(told: Mapping[str, Any]) -> list[list[list[str]]]:
+def hands(game: Mapping[str, Any]) -> list[list[list[str]]]:
     """Return the names of each seat's cards before the first turn and after each turn."""
     return [
-        [[told["faces"][card][0] for card in panel.get("cards", [])] for panel in panels if "seat" in panel]
-        for panels in states(told)
+        [[game["faces"][card][0] for card in panel.get("cards", [])] for panel in panels if "seat" in panel]
+        for panels in states(game)
     ]
 
 
@@ -90,9 +90,9 @@ def played(turn: Mapping[str, Any]) -> list[int]:
     return next((cards for _, cards in turn["truth"] if cards), [])
 
 
-def pile(told: Mapping[str, Any], panels: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
+def pile(game: Mapping[str, Any], panels: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
     """Return the plays on the pile."""
-    return [told["plays"][each] for panel in panels for each in panel.get("plays", [])]
+    return [game["plays"][each] for panel in panels for each in panel.get("plays", [])]
 
 
 def data(report: Path, key: str) -> list[dict[str, Any]]:

@@ -253,13 +253,13 @@ def test_each_decision_has_a_link(stating_run: Path, chrome: Chrome) -> None:
         boxes = (
             "[...document.querySelectorAll('{}')].map(one => one.getBoundingClientRect()).map(b => [b.top, b.bottom])"
         )
-        (said,), (heading,), tabs = (
+        (spoken,), (heading,), tabs = (
             chrome.run(boxes.format(one)) for one in ("#said", ".linked h3", ".linked [role=tab]")
         )
-        assert 0 <= said[0] < said[1] <= height
+        assert 0 <= spoken[0] < spoken[1] <= height
         assert heading[0] >= 0
         assert [bottom <= height for _, bottom in tabs] == [True] * 5
-        assert width == 1440 or said[1] < heading[0]
+        assert width == 1440 or spoken[1] < heading[0]
     assert chrome.run("[...document.querySelectorAll('.asked[open]')].map(e => e.parentElement.id)") == [
         f"asked-turn-{turn}-C"
     ]
@@ -275,12 +275,12 @@ def test_each_decision_has_a_link(stating_run: Path, chrome: Chrome) -> None:
     chrome.key("ArrowRight")  # the viewer stays on this turn
     assert "Do you doubt?" in chrome.run(seen)[0]
     assert chrome.run("location.hash") == f"#turn-{turn}-C"
-    said = chrome.text("#thoughts")
+    spoken = chrome.text("#thoughts")
     name = game["names"][decision["seat"]]
-    assert said.startswith(f"{name}Doubt? {'yes' if decision['answer'] else 'no'}I ")
+    assert spoken.startswith(f"{name}Doubt? {'yes' if decision['answer'] else 'no'}I ")
     truth = "✗ a bluff" if "bluff" in game["turns"][turn - 2]["marks"] else "✓ honest"
     stated = f"{round(100 * decision['p_bluff'])} %. Actually: {truth}."
-    assert f"Stated probability that the last play is a bluff: {stated}" in said
+    assert f"Stated probability that the last play is a bluff: {stated}" in spoken
     wrong = [one for one in game["decisions"] if "wrong" in one]
     for is_mistake, words in ((True, "✗ {}"), (False, "It {}.")):
         one = next(one for one in wrong if one["mistake"] is is_mistake)

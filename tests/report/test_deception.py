@@ -48,8 +48,8 @@ def test_best_lies_and_worst_mistakes_are_correct(which: str, request: pytest.Fi
             turn, after = linked(report, address)
             if row["which"] == "mistake" and "As a model player" in bot_page(path).read_text():
                 file, _, number = address.partition("#turn-")
-                (said,) = [one["wrong"] for one in judged(report / file) if one["turn"] == int(number)]
-                assert said == mistakes[row["what"]]
+                (text,) = [one["wrong"] for one in judged(report / file) if one["turn"] == int(number)]
+                assert text == mistakes[row["what"]]
                 assert row["what"] == "false doubt" or row["stated"] > 0.5
             elif row["which"] != "mistake":
                 assert turn["marks"] == ["bluff"]
@@ -145,8 +145,8 @@ def test_export_has_no_timestamp(bots_run: Path, tmp_path: Path) -> None:
     pack(bots_run, tmp_path / "run.zip")
     with unpack(tmp_path / "run.zip") as folder:
         page = write_report(folder, output=tmp_path / "r", games="0").read_text()
-    said = [
+    found = [
         re.search(r'<p class="eyebrow">.* · (.*)60 games</p>', text)
         for text in (page, (bots_run / "report/index.html").read_text())
     ]
-    assert [bool(found and found[1]) for found in said] == [False, True]
+    assert [bool(found and found[1]) for found in found] == [False, True]

@@ -113,14 +113,14 @@ class Shown:
         self.folder, self.config = folder, config
         (folder / "c.yaml").write_text(yaml.safe_dump(dict(config)))
         words = "run", "c.yaml", "--output", "r", "--quiet", "--workers", "1"
-        self.terminal = self.said(*words, "--tables")
-        self.run = json.loads(self.said(*words, "--json", "--no-report"))
+        self.terminal = self.output(*words, "--tables")
+        self.run = json.loads(self.output(*words, "--json", "--no-report"))
         self.report = folder / "r/report"
         self.page = Page(self.report / "index.html")
         (answer,) = re.findall('<p class="answer">(.*)</p>', (self.report / "index.html").read_text())
         self.answer = unescape(answer)
 
-    def said(self, *words: str) -> str:
+    def output(self, *words: str) -> str:
         out = io.StringIO()
         with contextlib.chdir(self.folder), contextlib.redirect_stdout(out), pytest.raises(SystemExit) as ended:
             main(words)
@@ -129,11 +129,11 @@ class Shown:
 
     @cached_property
     def compared(self) -> tuple[str, Any]:
-        return self.said("compare", "r"), json.loads(self.said("compare", "r", "--json"))
+        return self.output("compare", "r"), json.loads(self.output("compare", "r", "--json"))
 
-    def lines(self, title: str, said: str = "") -> list[dict[str, str]]:
+    def lines(self, title: str, command: str = "") -> list[dict[str, str]]:
         """Return a table's rows in the terminal, by column title."""
-        _, after = (said or self.terminal).split(title, 1)
+        _, after = (command or self.terminal).split(title, 1)
         after = "\n" + after.split("\n", 1)[1]
         head, *rest = after.splitlines()[1:]
         titles = re.split("  +", head)
@@ -172,9 +172,9 @@ def test_a_player_has_one_rank(shown: Shown) -> None:
         alone = shown.lines("of the same deals") if shown.run["contenders"] else []
         assert not any("rank" in row for row in alone), "a single contender has its rank among all players"
         return
-    told = {(pair["one"], pair["other"]): pair["differences"] for pair in shown.run["pairs"]}
+    by_pair = {(pair["one"], pair["other"]): pair["differences"] for pair in shown.run["pairs"]}
     ranks = {one["name"]: "1" for one in shown.run["contenders"]}
-    for (_, other), differences in told.items():
+    for (_, other), differences in by_pair.items():
         first, *_ = differences.values()
         assert (first["winner"] is not None) == (first["more_games"] == 0)
         ranks[other] = str(int(ranks[other]) + (first["winner"] is not None))
@@ -197,12 +197,12 @@ def test_headline_agrees_with_the_ranks(shown: Shown) -> None:
         assert "better" not in shown.answer
         assert shown.answer.startswith("Too few") or all(name in shown.answer for name in ranks)
         return
-    said = re.split(r"[;.](?: |$)", shown.answer)
-    beaten = re.match(r"(.*?) (?:is|are) significantly better than (.*?) by ", said[0])
+    found = re.split(r"[;.](?: |$)", shown.answer)
+    beaten = re.match(r"(.*?) (?:is|are) significantly better than (.*?) by ", found[0])
     assert beaten is not None, shown.answer
     winners = {name for name in ranks if name in beaten[1]}
     assert winners <= first
-    assert len(first) == 1 or any(all(name in part for name in first) for part in said)
+    assert len(first) == 1 or any(all(name in part for name in first) for part in found)
     pairs = {(pair["one"], pair["other"]): pair["differences"] for pair in shown.run["pairs"]}
     for (one, other), differences in pairs.items():
         if other in beaten[2]:
@@ -211,7 +211,7 @@ def test_headline_agrees_with_the_ranks(shown: Shown) -> None:
 
 
 def test_the_verdict_is_the_same_everywhere(shown: Shown) -> None:
-    plain = " ".join(shown.said("run", "c.yaml", "--output", "r", "--quiet", "--workers", "1").split())
+    plain = " ".join(shown.output("run", "c.yaml", "--output", "r", "--quiet", "--workers", "1").split())
     assert shown.run["verdict"] == shown.answer
     for text in (plain, " ".join(shown.terminal.split())):
         assert shown.answer in text
@@ -226,16 +226,18 @@ def test_status_agrees_with_the_run_about_pairs(shown: Shown) -> None:
     """The run stops when its pairs are decided, or when only fallbacks leave a pair open."""
     first = next(iter(shown.run["ranking"][0]["rates"]))
     pairs = {frozenset((pair["one"], pair["other"])): pair["differences"][first] for pair in shown.run["pairs"]}
-    found = json.loads(shown.said("status", "r", "--json"))["pairs"]
+    found = json.loads(shown.output("status", "r", "--json"))["pairs"]
     assert bool(found) == ("stop" in shown.config)
     for status in found:
         pair = pairs[frozenset((status["one"], status["other"]))]
         assert status["verdict"] == pair["verdict"]
         assert pair["winner"] is None or status["verdict"] == "different"
         names = f"{status['one']} - {status['other']}: significantly different after {status['deals']} deals"
-        said = shown.said("status", "r")
-        assert (f"{names}, but fallbacks leave the winner open\n" in said) == ("so there is no winner" in shown.answer)
-        assert (f"{names}\n" in said) == (status["verdict"] == "different")
+        output = shown.output("status", "r")
+        assert (f"{names}, but fallbacks leave the winner open\n" in output) == (
+            "so there is no winner" in shown.answer
+        )
+        assert (f"{names}\n" in output) == (status["verdict"] == "different")
 
 
 def test_charts_agree_with_tables_and_json(shown: Shown) -> None:
@@ -266,23 +268,23 @@ def test_charts_agree_with_tables_and_json(shown: Shown) -> None:
 
 def test_few_deals_have_the_same_warning_everywhere(shown: Shown) -> None:
     """The smallest number of deals is recomputed from the stored games by removing deals one by one."""
-    said = shown.run["comparison"]
+    value = shown.run["comparison"]
     if not shown.run["pairs"]:
-        assert said is None
+        assert value is None
         return
     compared, again = shown.compared
-    assert again["comparison"] == said
+    assert again["comparison"] == value
     deals = shown.run["contenders"][0]["deals"]
-    assert said["preliminary"] == (deals < 100 and "stop" not in shown.config)
-    few = f"Preliminary: only {deals} deals (fewer than 100)." if said["preliminary"] else ""
-    gone = f"Without {said['fragility']} of the {deals} deals" if said["fragility"] else ""
+    assert value["preliminary"] == (deals < 100 and "stop" not in shown.config)
+    few = f"Preliminary: only {deals} deals (fewer than 100)." if value["preliminary"] else ""
+    gone = f"Without {value['fragility']} of the {deals} deals" if value["fragility"] else ""
     for text in (shown.terminal, compared, shown.page.words):
         assert few in text
         assert gone in text
-        assert ("Preliminary: " in text) == said["preliminary"]
+        assert ("Preliminary: " in text) == value["preliminary"]
         assert bool(re.search(r"Without \d+ of the", text)) == bool(gone)
     assert shown.answer.startswith("Preliminary (fewer than 100 deals): ") == (
-        said["preliminary"] and not shown.answer.startswith("Too few")
+        value["preliminary"] and not shown.answer.startswith("Too few")
     )
     first, *others = (one["name"] for one in shown.run["contenders"])
     fewest = []
@@ -297,7 +299,7 @@ def test_few_deals_have_the_same_warning_everywhere(shown: Shown) -> None:
         while sum(left) > 0:
             left.pop()
         fewest.append(len(rows) - len(left))
-    assert said["fragility"] == min(fewest)
+    assert value["fragility"] == min(fewest)
 
 
 def batched(rows: Iterator[bytes], size: int) -> Iterator[list[bytes]]:
@@ -334,17 +336,17 @@ def test_a_player_has_one_kind(shown: Shown) -> None:
             row.get("kind") or "" for row in rows
         ]
         for row in rows:
-            told = [key for key in NAMES if row.get(key) in kinds and (key == "player" or "player" not in row)]
-            for place, key in enumerate(told):
-                said = row.get(f"{key}_kind", row.get("kind") if place == 0 else None)
-                assert said == kinds[row[key]], (file.stem, key)
+            keys = [key for key in NAMES if row.get(key) in kinds and (key == "player" or "player" not in row)]
+            for place, key in enumerate(keys):
+                text = row.get(f"{key}_kind", row.get("kind") if place == 0 else None)
+                assert text == kinds[row[key]], (file.stem, key)
                 seen += 1
     assert seen > 5 * len(kinds)
     kind = "kind" if {*kinds.values()} == {"hand-written"} else "kind (claimed)"
     for title in ("clustered by deal", "of the same deals"):
         rows_of_terminal = shown.lines(title) if title in shown.terminal else []
         assert all(row[kind] == kinds[row.get("bot") or row["contender"]] for row in rows_of_terminal)
-    status = json.loads(shown.said("status", "r", "--json"))
+    status = json.loads(shown.output("status", "r", "--json"))
     assert all(row["kind"] == kinds[row["name"]] for row in status["models"])
 
 
@@ -363,18 +365,18 @@ def test_charts_and_sentences_distinguish_kinds_of_players(shown: Shown) -> None
         assert not drawn & kinds.keys(), "charts must use labels instead of bare names"
         assert all(f"{name} (" in shown.answer for name in kinds if name in shown.answer)
     game = Page(shown.report / "games/0.html")
-    (told,) = (one for one in game.json if isinstance(one, dict) and "kinds" in one)
-    assert [kinds[re.sub(" [0-9]$", "", name)] for name in told["names"]] == told["kinds"]
+    (data,) = (one for one in game.json if isinstance(one, dict) and "kinds" in one)
+    assert [kinds[re.sub(" [0-9]$", "", name)] for name in data["names"]] == data["kinds"]
 
 
 def test_run_with_fake_models_starts_with_a_warning(shown: Shown) -> None:
-    said = "These are fake models: a built-in server on this machine answers for gpt-9 and opus."
+    message = "These are fake models: a built-in server on this machine answers for gpt-9 and opus."
     there = "opus" in {row["name"] for row in shown.run["ranking"]}
     first = next(text for tag, text in re.findall("<p( class=[^>]*)?>([^<]*)</p>", _below_headline(shown.report)))
-    assert (shown.terminal.splitlines()[0] == said, first == said) == (there, there)
+    assert (shown.terminal.splitlines()[0] == message, first == message) == (there, there)
     if there:
-        assert shown.compared[0].splitlines()[0] == said
-        assert shown.said("status", "r").splitlines()[0] == said
+        assert shown.compared[0].splitlines()[0] == message
+        assert shown.output("status", "r").splitlines()[0] == message
 
 
 def _below_headline(report: Path) -> str:
@@ -402,7 +404,7 @@ def test_voluntary_and_forced_lies_add_up(shown: Shown) -> None:
         assert {row["lies"] for row in shown.run["ranking"]} == {None}
         return
     published = read_yaml(shown.folder / "r/all_games.yaml")
-    counted, said = data(shown.report, "lies"), {row["name"]: row["lies"] for row in shown.run["ranking"]}
+    counted, text = data(shown.report, "lies"), {row["name"]: row["lies"] for row in shown.run["ranking"]}
     names = [*published]
     whole = dict.fromkeys(names, "bluffs" if shown.run["game"] == "dubito" else "lies")
     for row, line in zip(counted, records(shown.report, "lies"), strict=True):
@@ -413,7 +415,7 @@ def test_voluntary_and_forced_lies_add_up(shown: Shown) -> None:
         assert [line[key] for key in ("plays", "chosen", "forced")] == [
             str(row[key]) for key in ("plays", "chosen", "forced")
         ]
-        assert said[row["bot"]] == {key: row[key] for key in ("plays", "chosen", "forced")} | {
+        assert text[row["bot"]] == {key: row[key] for key in ("plays", "chosen", "forced")} | {
             "games": shown.run["kept"]
         }
         (alone,) = data(shown.report, f"bot-{names.index(row['bot'])}-lies")
@@ -470,7 +472,7 @@ def test_lies_of_changed_bots_are_not_counted(tmp_path: Path) -> None:
     made = Shown(tmp_path, {"bots": ["Mine", "RandomBoi"], "games": 12})
     assert made.run["ranking"][0]["lies"]["games"] == 12
     bot.write_text(text + "\n# edited\n")
-    made.said("report", "r", "--output", "again")
+    made.output("report", "r", "--output", "again")
     words = Page(tmp_path / "again/strategy.html").words
     assert "forced bluffs cannot be counted separately: Mine's file has changed" in words
     assert not (tmp_path / "again/data/lies.json").exists()

@@ -38,7 +38,7 @@ def test_filters_match_the_games(bots_run: Path) -> None:
         game = game_data(bots_run / "report", page)
         turns = game["turns"]
         for number, (before, turn) in enumerate(zip([None, *turns], turns, strict=False)):
-            is_bluff = any(said.endswith("a bluff") for said, _ in turn["truth"])
+            is_bluff = any(text.endswith("a bluff") for text, _ in turn["truth"])
             assert turn["marks"] == (["bluff"] * is_bluff if played(turn) else ["doubt"])
             mistakes, let_pass = [*turn["mistakes"].values()], [*turn["let_pass"].values()]
             met_bluff = bool(before) and before["marks"] == ["bluff"]

@@ -162,7 +162,7 @@ def test_one_bot_has_no_comparison(tmp_path: Path) -> None:
 
 
 def test_model_without_answers_is_reported(tmp_path: Path) -> None:
-    with Server(lambda heard: respond(heard.protocol, "no answer")) as server:
+    with Server(lambda request: respond(request.protocol, "no answer")) as server:
         run_games(small(player_at(server, name="mute", reasks=0), games=6), tmp_path / "run")
     _, *models = read_headline(tmp_path / "run")
     assert models[1:] == [
@@ -172,7 +172,7 @@ def test_model_without_answers_is_reported(tmp_path: Path) -> None:
 
 
 def test_run_from_the_cache_does_not_claim_that_its_models_used_no_tokens(tmp_path: Path) -> None:
-    with Server(lambda heard: respond(heard.protocol, '{"answer": true}')) as server:
+    with Server(lambda request: respond(request.protocol, '{"answer": true}')) as server:
         for folder in ("first", "again"):
             run_games(small(player_at(server, name="sure"), games=6), tmp_path / folder)
     _, use = read_headline(tmp_path / "again")

@@ -24,11 +24,11 @@ def row_of(run: Path, kind: str) -> tuple[str, str]:
 
 def test_highlights_are_the_largest_pickup_and_longest_lies(bots_run: Path) -> None:
     most, longest = 0, 0
-    for told in games(bots_run).values():
-        held, row = [[len(hand) for hand in each] for each in hands(told)], [0] * len(told["names"])
+    for game in games(bots_run).values():
+        held, row = [[len(hand) for hand in each] for each in hands(game)], [0] * len(game["names"])
         grown = (now - then for before, after in pairwise(held) for then, now in zip(before, after, strict=True))
         most = max(most, *grown)
-        for turn, after in zip(told["turns"], [*told["turns"][1:], None], strict=True):
+        for turn, after in zip(game["turns"], [*game["turns"][1:], None], strict=True):
             if played(turn):
                 told_on = "bluff" in turn["marks"] and (after is None or bool(played(after)))
                 row[turn["seat"]] = row[turn["seat"]] + 1 if told_on else 0
@@ -40,26 +40,26 @@ def test_highlights_are_the_largest_pickup_and_longest_lies(bots_run: Path) -> N
 def test_the_most_confident_mistake_is_a_link_to_its_decision(stating_run: Path) -> None:
     wrong = [
         (one["p_bluff"], number, one["link"])
-        for number, told in games(stating_run).items()
-        for one in told["decisions"]
+        for number, game in games(stating_run).items()
+        for one in game["decisions"]
         if one["p_bluff"] is not None and one["answer"] is True and one["truth"] is False
     ]
-    said, link = row_of(stating_run, "most confident mistake")
+    game, link = row_of(stating_run, "most confident mistake")
     sure = max(share for share, _, _ in wrong)
-    assert f"with {100 * sure:.0f} % confidence, but was wrong" in said
+    assert f"with {100 * sure:.0f} % confidence, but was wrong" in game
     assert link in {f"games/{number}.html#{place}" for share, number, place in wrong if share == sure}
 
 
 def test_the_upset_is_a_win_against_stronger_ones(bots_run: Path) -> None:
-    said, link = row_of(bots_run, "greatest upset")
-    (told,) = Page(bots_run / "report" / link).json
+    text, link = row_of(bots_run, "greatest upset")
+    (game,) = Page(bots_run / "report" / link).json
     ranked = [row["player"] for row in data(bots_run / "report", "players")]
     place = {
         name: ranked.index(name.rpartition(" ")[0]) if name not in ranked else ranked.index(name)
-        for name in told["names"]
+        for name in game["names"]
     }
-    (winner,) = [told["names"][seat] for seat in told["winners"]]
-    assert ranked[place[winner]] in said
+    (winner,) = [game["names"][seat] for seat in game["winners"]]
+    assert ranked[place[winner]] in text
     assert min(place.values()) < place[winner]
 
 
@@ -68,8 +68,8 @@ def test_game_opens_at_first_caught_lie_or_highlight_or_deal() -> None:
     lie, doubt = {**play, "marks": ["bluff"]}, {"seat": 1, "panels": {}, "marks": ["doubt"], "truth": []}
 
     def opens(*turns: dict[str, Any]) -> tuple[int, str]:
-        told = {"names": ["A", "B"], "winners": [], "panels": [], "faces": [[]], "lie": "bluff", "turns": turns}
-        return opening(told)
+        text = {"names": ["A", "B"], "winners": [], "panels": [], "faces": [[]], "lie": "bluff", "turns": turns}
+        return opening(text)
 
     caught = {**doubt, "caught": True}
     assert opens(lie, play, lie, caught, lie, caught) == (4, "first caught bluff")

@@ -55,11 +55,11 @@ def test_bot_replaces_a_model_in_playouts_and_is_named(shell: Shell, chrome: Chr
     assert load_run_odds("m", 1).substitute == "ClaudeBot"
     assert shell("share", "m", "--game", "1").code == 0
     page = Path("game-1.html")
-    (told,) = Page(page).json
-    assert len(told["odds"]["won"]) == len(told["turns"]) + 1
+    (game,) = Page(page).json
+    assert len(game["odds"]["won"]) == len(game["turns"]) + 1
     chrome.open(page.resolve(), "#turn-3")
     assert chrome.run("document.querySelectorAll('#strip polyline').length") == 6
-    here = [f"{name} {100 * won / 3:.0f} %" for name, won in zip(told["names"], told["odds"]["won"][3], strict=True)]
+    here = [f"{name} {100 * won / 3:.0f} %" for name, won in zip(game["names"], game["odds"]["won"][3], strict=True)]
     assert chrome.text("#strip .chances") == f"At this turn: {', '.join(here)}."
     assert re.search(
         "3 playouts from this turn, with the same cards and ClaudeBot instead of models", chrome.text("#strip")
@@ -70,8 +70,8 @@ def test_failed_playouts_report_the_reason(shell: Shell, chrome: Chrome) -> None
     """A shared page does not mention the failure."""
     assert shell("run", "--game", "defuse", "--bots", "Simple,Sapper", "--games", "1", "--output", "d").code == 0
     assert shell("report", "d", "--games", "0", "--odds", "--output", "pages").code == 0
-    (told,) = Page(Path("pages/games/0.html")).json
-    assert told["odds"]["why"].startswith("game 0 cannot be played on from its turns: cannot pickle ")
+    (game,) = Page(Path("pages/games/0.html")).json
+    assert game["odds"]["why"].startswith("game 0 cannot be played on from its turns: cannot pickle ")
     assert not Path("d/odds").exists()
     chrome.open(Path("pages/games/0.html"))
     assert "Winning chances are not shown: game 0 cannot be played on " in chrome.text("#strip")

@@ -66,9 +66,9 @@ def test_game_of_bs_is_shown_with_all_cards() -> None:
 
 @pytest.mark.usefixtures("bs_report")
 def test_story_of_bs_has_only_public_information() -> None:
-    told = game_data(0)
-    public = " ".join(told["story"])
-    truth = " ".join(line for turn in told["turns"] for line, _ in turn["truth"])
+    game = game_data(0)
+    public = " ".join(game["story"])
+    truth = " ".join(line for turn in game["turns"] for line, _ in turn["truth"])
     for word in ("really", "a lie", "says BS"):
         assert word in truth
         assert word not in public.replace("Nobody says BS", "")

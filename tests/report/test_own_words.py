@@ -12,7 +12,7 @@ def _decision(turn: int, reason: str, **more: Any) -> dict[str, Any]:
     return {"turn": turn, "seat": 1, "link": f"turn-{turn}-C", "outcome": "model", "attempts": [attempt], **more}
 
 
-def _told(*decisions: dict[str, Any]) -> dict[str, Any]:
+def _story(*decisions: dict[str, Any]) -> dict[str, Any]:
     lie = {"seat": 1, "panels": {0: {"plays": [0]}}, "marks": ["bluff"], "speech": "one 7!"}
     catch = {"seat": 0, "panels": {}, "marks": ["doubt"], "caught": True}
     honest = {"seat": 0, "panels": {0: {"plays": [0, 1]}}, "marks": []}
@@ -25,7 +25,7 @@ def _told(*decisions: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_words_are_sentences_that_do_not_repeat_the_prompt() -> None:
-    told = _told()
+    story = _story()
     for reason, own in {
         "I hold no sevens, so I must bluff.": "I hold no sevens, so I must bluff.",
         "Seat 0 played 1 card as 5s. Nobody ever plays a true five here.": "Nobody ever plays a true five here.",
@@ -34,29 +34,29 @@ def test_words_are_sentences_that_do_not_repeat_the_prompt() -> None:
         "Yes.": "",
         "": "",
     }.items():
-        assert own_words(told, _decision(1, reason)) == own
+        assert own_words(story, _decision(1, reason)) == own
 
 
 def test_game_opens_where_a_model_lied_or_erred_with_words_and_many_cards() -> None:
     lie = _decision(1, "I hold no sevens, so I must bluff.")
     error = _decision(4, "Three eights is too many to be true.", mistake=True, wrong="doubted an honest play")
-    moment = model_moment(_told(lie))
+    moment = model_moment(_story(lie))
     assert moment is not None
     assert moment.title == "smollm2 lied about one 7 and was caught: “I hold no sevens, so I must bluff.”"
     assert (moment.opens, moment.quote and moment.quote["turn"]) == (2, 1)
-    worse = model_moment(_told(lie, error))  # four cards are on the pile, not one
+    worse = model_moment(_story(lie, error))  # four cards are on the pile, not one
     assert worse is not None
     assert worse.title == "smollm2 doubted an honest play: “Three eights is too many to be true.”"
-    silent = model_moment(_told(lie, error | {"attempts": []}))
+    silent = model_moment(_story(lie, error | {"attempts": []}))
     assert silent == moment
-    assert model_moment(_told()) is None
+    assert model_moment(_story()) is None
 
 
 def test_best_lie_was_not_caught() -> None:
     error = _decision(4, "Three eights is too many to be true.", mistake=True, wrong="doubted an honest play")
-    told = _told(_decision(1, "I hold no sevens, so I must bluff."), error)
-    assert model_moment(told, only_lies=True) is None
-    told["turns"][1]["caught"] = False
-    best = model_moment(told, only_lies=True)
+    story = _story(_decision(1, "I hold no sevens, so I must bluff."), error)
+    assert model_moment(story, only_lies=True) is None
+    story["turns"][1]["caught"] = False
+    best = model_moment(story, only_lies=True)
     assert best is not None
     assert (best.title.partition(":")[0], best.stake) == ("smollm2 lied about one 7 and got away with it", 1)

@@ -44,11 +44,11 @@ def test_a_game_of_a_run_opens_alone_and_plays_again(
     links = re.findall(r'href="(http[^"]*)', page.read_text())
     assert {link.partition("?")[0] for link in links} <= {"http://127.0.0.1:8765/"}
     chrome.open(page.resolve())
-    (told,) = Page(page).json
-    turns, opens = len(told["turns"]), told["opens"]
-    assert "a bluff" in told["story"][opens - 1]
+    (data,) = Page(page).json
+    turns, opens = len(data["turns"]), data["opens"]
+    assert "a bluff" in data["story"][opens - 1]
     assert chrome.text("#turn").startswith(f"turn {opens} of {turns}")
-    assert chrome.text("#said p") == told["story"][opens - 1]
+    assert chrome.text("#said p") == data["story"][opens - 1]
     chrome.key("Home")
     assert chrome.text("#turn") == f"deal ({turns} turns follow)"
     chrome.open(page.resolve(), "#turn-2")
@@ -89,15 +89,15 @@ def test_persons_game_can_be_shared(shell: Shell, chrome: Chrome) -> None:
     record = RECORDS.load((FOLDER / "three_immediate.json").read_text())
     Path("g.json").write_text(RECORDS.dump(replace(record, players=[*record.players[:2], GUEST])))
     assert shell("share", "g.json").code == 0
-    page, (told,) = Page(Path("game.html")), Page(Path("game.html")).json
-    said = " ".join([told["about"], *told["story"], told["ending"]])
-    assert not re.search(r"\b(you|your)\b", said, re.IGNORECASE)
-    assert any(line.startswith("The person ") for line in told["story"])
-    assert " the person" in said
-    assert told["names"][2] == "A person"
-    assert re.search(r"\ba person: ", told["about"], re.IGNORECASE)
-    assert told["kinds"] == ["hand-written", "hand-written", "person"]
-    assert told["about"].endswith(f"lost; {len(told['turns'])} turns.")
+    page, (game,) = Page(Path("game.html")), Page(Path("game.html")).json
+    message = " ".join([game["about"], *game["story"], game["ending"]])
+    assert not re.search(r"\b(you|your)\b", message, re.IGNORECASE)
+    assert any(line.startswith("The person ") for line in game["story"])
+    assert " the person" in message
+    assert game["names"][2] == "A person"
+    assert re.search(r"\ba person: ", game["about"], re.IGNORECASE)
+    assert game["kinds"] == ["hand-written", "hand-written", "person"]
+    assert game["about"].endswith(f"lost; {len(game['turns'])} turns.")
     assert "catch other players lying" in page.words
     chrome.screen(390)
     chrome.open(Path("game.html").resolve())
@@ -122,8 +122,8 @@ def test_too_large_a_game_leaves_out_bodies_then_requests(
 ) -> None:
     def shared() -> tuple[int, bool, bool]:
         assert shell("share", str(models_run), "--game", "1", "--output", "g.html").code == 0
-        (told,) = Page(Path("g.html")).json
-        attempts = [attempt for one in told["decisions"] for attempt in one["attempts"]]
+        (game,) = Page(Path("g.html")).json
+        attempts = [attempt for one in game["decisions"] for attempt in one["attempts"]]
         assert any(attempt["reply"] for attempt in attempts)
         size = Path("g.html").stat().st_size
         return size, any(attempt["raw"] for attempt in attempts), any(attempt["said"] for attempt in attempts)
@@ -184,7 +184,7 @@ def test_suggested_game_was_won_and_has_the_most_cards_at_stake(models_run: Path
     ((game, event),) = re.findall(r"--game (\d+)` \((.+)\)$", shell("share", str(models_run)).err.strip())
     with open_recorded_run(models_run) as source:
         games = dict(ReplayedGames(source).stories(range(source.tally.games)))
-    found = {number: model_moment(told) for number, told in games.items() if told["winners"]}
+    found = {number: model_moment(game) for number, game in games.items() if game["winners"]}
     moments = {number: moment for number, moment in found.items() if moment}
     assert 1 < len(moments) < len(games)
     assert moments[int(game)].stake == max(moment.stake for moment in moments.values())
@@ -243,14 +243,14 @@ def test_long_game_keeps_turns_around_its_best_moment_and_says_so(
     room = Path("game.html").stat().st_size - len(Path("g.json").read_text()) * 4 // 3 - bytes_of_turns // 2
     monkeypatch.setattr(share, "MAX_PAGE_BYTES", room)
     assert shell("share", "g.json").code == 0
-    page, (told,) = Page(Path("game.html")), Page(Path("game.html")).json
-    first, turns = told["first"], len(told["turns"])
+    page, (game,) = Page(Path("game.html")), Page(Path("game.html")).json
+    first, turns = game["first"], len(game["turns"])
     assert Path("game.html").stat().st_size <= room
     assert 1 < turns < len(whole["turns"])
     assert f"leaves out the record, all but {turns} of its {len(whole['turns'])} turns." in page.words
-    assert states(told) == states(whole)[first : first + turns + 1]
-    assert told["story"] == whole["story"][first : first + turns]
-    assert told["opens"] + first == whole["opens"]
+    assert states(game) == states(whole)[first : first + turns + 1]
+    assert game["story"] == whole["story"][first : first + turns]
+    assert game["opens"] + first == whole["opens"]
     chrome.open(Path("game.html").resolve())
     assert chrome.text("#turn").startswith(f"turn {whole['opens']} of ")
 
@@ -291,13 +291,13 @@ def test_shared_page_is_about_its_sender(shell: Shell, chrome: Chrome, monkeypat
     Path("g.json").write_text(RECORDS.dump(replace(record, players=[GUEST, *record.players[1:]])))
     name = r"Ada \1 <b>"
     assert shell("share", "g.json", "--name", name).code == 0
-    page, (told,) = Page(Path("game.html")), Page(Path("game.html")).json
-    assert told["names"][0] == name
+    page, (game,) = Page(Path("game.html")), Page(Path("game.html")).json
+    assert game["names"][0] == name
     headline = re.search(rf"{re.escape(name)} caught (\d+) of (\d+) bluffs?", page.words)
     assert headline is not None
     caught, faced = map(int, headline.groups())
-    assert told["moment"].startswith(f"Best moment, turn {told['opens']}: {name} caught ")
-    assert told["story"][told["opens"] - 1].startswith(f"{name} doubts ")
+    assert game["moment"].startswith(f"Best moment, turn {game['opens']}: {name} caught ")
+    assert game["story"][game["opens"] - 1].startswith(f"{name} doubts ")
     assert f"I caught {caught} of {faced} bluff" in page.words
     chrome.open(Path("game.html").resolve())
     assert chrome.text("#seats .mover b") == name

@@ -19,14 +19,14 @@ class Hangs:
         self._first, self._stop = first, stop
         self.calls, self.released, self._lock = 0, threading.Event(), threading.Lock()
 
-    def __call__(self, heard: Incoming) -> Response:
+    def __call__(self, request: Incoming) -> Response:
         with self._lock:
             self.calls += 1
             holds = self.calls >= self._first
         if holds and not self.released.is_set():
             self._stop.set()
             self.released.wait(60)
-        return respond(heard.protocol)
+        return respond(request.protocol)
 
 
 @pytest.mark.parametrize("preflight", [False, True])
@@ -34,14 +34,14 @@ def test_hanging_calls_are_abandoned_at_the_worst_price(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, preflight: bool
 ) -> None:
     monkeypatch.setattr("dubito.llm.threads.STOP_GRACE_SECONDS", 0.1)
-    folder, said = tmp_path / "run", list[str]()
+    folder, text = tmp_path / "run", list[str]()
     how = means(folder, in_flight=3, preflight=preflight, cache=tmp_path / "c1")
     assert isinstance(how.stop, threading.Event)
     hangs = Hangs(1 if preflight else 5, how.stop)
     with Server(hangs) as server:
         of = small(player_at(server), games=3, turns=6)
         cut = play(
-            check_models(resolved(of), how.calls), folder, replace(how, model_progress=NoWait(notify=said.append))
+            check_models(resolved(of), how.calls), folder, replace(how, model_progress=NoWait(notify=text.append))
         )
         open_calls = rows(folder, "SELECT count(*), sum(assumed), min(tokens) > 8192 FROM tries WHERE state = 'open'")
         hangs.released.set()
@@ -52,18 +52,18 @@ def test_hanging_calls_are_abandoned_at_the_worst_price(
     count = open_calls[0][0]
     assert count > 0
     assert open_calls == [(count, count, 1)]
-    assert preflight or "were abandoned and counted at their highest possible price" in said[-1]
+    assert preflight or "were abandoned and counted at their highest possible price" in text[-1]
     assert resumed.results_digest == whole.results_digest
     assert resumed.models["asker"].assumed == count
 
 
 def test_added_api_key_variable_is_the_same_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANOTHER_KEY", "any")
-    with Server(lambda heard: respond(heard.protocol)) as server:
+    with Server(lambda request: respond(request.protocol)) as server:
         first, keyed = (small(player_at(server, api_key_env=name), games=2) for name in (None, "ANOTHER_KEY"))
         begun = run_games(first, tmp_path / "run")
-        calls = len(server.heard)
+        calls = len(server.requests)
         resumed = run_games(keyed, tmp_path / "run")
-        assert len(server.heard) == calls
+        assert len(server.requests) == calls
     assert resumed.results_digest == begun.results_digest
     assert resumed.experiment.digest() == begun.experiment.digest()

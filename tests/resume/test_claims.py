@@ -145,6 +145,6 @@ def test_only_what_a_replay_proves_is_not_claimed() -> None:
     assert describe_claims({"a": "hand-written"}) is None
     models = list_claims({"a": "model", "b": "fake model"})
     assert models["a"] == models["b"] == ["kind", "model", "server", "tokens", "dollars", "status codes"]
-    said = describe_claims({"a": "model", "b": "agent", "c": "hand-written", "d": "model"})
-    assert said is not None
-    assert "status codes of a and d; kind and identity of b." in said
+    claims = describe_claims({"a": "model", "b": "agent", "c": "hand-written", "d": "model"})
+    assert claims is not None
+    assert "status codes of a and d; kind and identity of b." in claims

@@ -103,8 +103,8 @@ def test_all_used_prices_are_checked_for_the_given_day(tmp_path: Path) -> None:
         contender("four", "house-sharp"),
     ]
     calls = CallOptions(1, tmp_path, False)
-    said = old_price_warnings(resolved(small(*players)), calls, date(2099, 1, 1))
-    assert [sentence.split()[4] for sentence in said] == ["https://api.anthropic.com", OPENAI]
+    claims = old_price_warnings(resolved(small(*players)), calls, date(2099, 1, 1))
+    assert [sentence.split()[4] for sentence in claims] == ["https://api.anthropic.com", OPENAI]
     assert old_price_warnings(resolved(small(*players)), calls, date(2026, 11, 25)) == []
     assert announced_ends(resolved(small(*players)), date(2026, 11, 25)) == []
     ending = small(*players[1:], {"bot": "AnthropicBot", "name": "five", "model": "claude-sonnet-4-5"})
@@ -218,7 +218,7 @@ def test_reach_of_budget_is_stated(caps: Caps, stop: StopRule | None, sentence: 
 
 
 def test_run_states_what_the_budget_buys_before_the_first_call(shell: Shell) -> None:
-    with Server(lambda heard: respond(heard.protocol)) as server:
+    with Server(lambda request: respond(request.protocol)) as server:
         one, price = player_at(server), {"some-model": PRICES["m"]}
         file = config_file(one, games=40, prices=price, budget={"usd": 0.05}, preflight=False)
         output = shell("run", file, "--output", "r", "--quiet", "--no-report").err

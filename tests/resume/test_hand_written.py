@@ -38,9 +38,9 @@ def test_run_stopped_after_a_chunk_resumes_to_the_same_result(whole: tuple[str, 
     assert cut.interrupted
     assert 0 < cut.tally.games < GAMES
     assert find_finished_run(resolved(of), folder) is None
-    told: list[int] = []
-    run = play(resolved(of), folder, means(folder, workers=2, progress=told.append))
-    assert told[0] == cut.tally.games
+    progress: list[int] = []
+    run = play(resolved(of), folder, means(folder, workers=2, progress=progress.append))
+    assert progress[0] == cut.tally.games
     assert (run.results_digest, read_results(folder)) == whole
     again = find_finished_run(resolved(of), folder)
     assert again is not None

@@ -42,22 +42,22 @@ def begin(folder: Path, output: str, *python_path: str) -> "subprocess.Popen[byt
 def test_killed_runs_that_share_a_cache_resume_to_the_same_result(tmp_path: Path, shell: Shell, part: float) -> None:
     reached = threading.Event()
 
-    def answer(heard: Incoming) -> Response:
-        if calls and len(server.heard) >= calls * (1 + part):
+    def answer(request: Incoming) -> Response:
+        if calls and len(server.requests) >= calls * (1 + part):
             reached.set()
-        return respond(heard.protocol)
+        return respond(request.protocol)
 
     calls = 0
     with Server(answer) as server:
         set_up(server, shell)
-        calls = len(server.heard)
+        calls = len(server.requests)
         runs = [begin(shell.folder, "one"), begin(shell.folder, "two")]
         assert reached.wait(120)
         for run in runs:
             run.send_signal(signal.SIGKILL)
             run.wait()
         assert [run.wait(120) for run in [begin(shell.folder, "one"), begin(shell.folder, "two")]] == [0, 0]
-        assert len(server.heard) - calls <= calls + 2 * 4, "only calls in flight at the kill can repeat"
+        assert len(server.requests) - calls <= calls + 2 * 4, "only calls in flight at the kill can repeat"
     for output in ("one", "two"):
         assert same_games(Path(output), Path("whole"))
         assert shell("replay", output, "--quiet").code == 0
@@ -67,9 +67,9 @@ def test_killed_runs_that_share_a_cache_resume_to_the_same_result(tmp_path: Path
 def test_a_clock_that_jumps_changes_no_result(tmp_path: Path, shell: Shell, jump: str) -> None:
     (tmp_path / "sitecustomize.py").write_text(JUMPING_CLOCK.format(hours=HOURS[jump]))
 
-    def refuse_some(heard: Incoming) -> Response:
-        if len(server.heard) % 17:
-            return respond(heard.protocol)
+    def refuse_some(request: Incoming) -> Response:
+        if len(server.requests) % 17:
+            return respond(request.protocol)
         return Response(429, "{}", {"retry-after": "1"})
 
     with Server(refuse_some) as server:

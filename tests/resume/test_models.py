@@ -82,6 +82,10 @@ def test_run_log_describes_the_run(tmp_path: Path) -> None:
     go(models(games=2), tmp_path / "run", stop_after=5)
     run = go(models(games=2), tmp_path / "run")
     lines = [json.loads(line) for line in (tmp_path / "run" / "run.log").read_text().splitlines()]
-    told = [line for line in lines if line["event"] in ("begins", "ends")]
-    assert [line["event"] for line in told] == ["begins", "ends"] * 2
-    assert (told[1]["why"], told[3]["why"], told[3]["digest"]) == ("Ctrl-C", "finished", run.results_digest)
+    text_lines = [line for line in lines if line["event"] in ("begins", "ends")]
+    assert [line["event"] for line in text_lines] == ["begins", "ends"] * 2
+    assert (text_lines[1]["why"], text_lines[3]["why"], text_lines[3]["digest"]) == (
+        "Ctrl-C",
+        "finished",
+        run.results_digest,
+    )

@@ -128,19 +128,19 @@ def no_file_longer_than(size: int) -> Iterator[None]:
 def test_reply_that_could_not_be_cached_is_not_bought_again(tmp_path: Path) -> None:
     """The replies are so long that the cache needs a file for each; compressed in the run, they fit."""
     padding = "".join(Random(0).choices("0123456789abcdef", k=20_000)) * 100
-    with Server(lambda heard: respond(heard.protocol, padding=padding)) as server:
+    with Server(lambda request: respond(request.protocol, padding=padding)) as server:
         of = small(player_at(server), games=3, turns=6)
         with no_file_longer_than(10**6):
             full = run_games(of, tmp_path / "run", in_flight=3)
             assert "cannot write the cache" in str(full.failure)
             assert "is the disk full?" in str(full.failure)
-            assert len(server.heard) == 3, "one call for each game in progress"
+            assert len(server.requests) == 3, "one call for each game in progress"
             assert run_games(of, tmp_path / "run", in_flight=3).failure is not None
-            assert len(server.heard) == 3, "the disk is still full, and nothing was bought"
+            assert len(server.requests) == 3, "the disk is still full, and nothing was bought"
         run = run_games(of, tmp_path / "run", in_flight=3)
     assert run.failure is None
     log = run.models["asker"]
-    assert (log.calls, log.decisions, log.cached) == (len(server.heard), len(server.heard), 0)
+    assert (log.calls, log.decisions, log.cached) == (len(server.requests), len(server.requests), 0)
     assert rows(run.folder, "SELECT DISTINCT origin FROM attempts") == [("live",)]
 
 

@@ -77,18 +77,18 @@ def test_an_unchanged_run_is_identical(run: Shell) -> None:
 def test_two_processes_play_the_same_as_one(run: Shell) -> None:
     """A chunk's outcomes, decisions, records, sums and first difference are the same."""
     kept = read_replayable_run(Path("r"), run.folder)
-    alone, shared, told = ReplayRecording(ModelLog(kept.db)), ReplayRecording(ModelLog(kept.db)), list[int]()
+    alone, shared, progress = ReplayRecording(ModelLog(kept.db)), ReplayRecording(ModelLog(kept.db)), list[int]()
     models = kept.replay_models(alone)
     assert models is not None
     player = ChunkPlayer(kept.resolved)
     one = ThreadedChunks(player, models, 1, ModelProgress(), lambda games: None).play(range(4), lambda: False)
-    (together,) = replay_in_processes(kept, 2, shared, told.append)
+    (together,) = replay_in_processes(kept, 2, shared, progress.append)
     assert replace(together, tally=one.tally) == one
     assert together.tally.to_json() == one.tally.to_json()
-    assert (alone.decisions, told) == (shared.decisions, [2, 4, 6, 8])
+    assert (alone.decisions, progress) == (shared.decisions, [2, 4, 6, 8])
     change("UPDATE decisions SET answer = 1 - answer WHERE (game, seat, decision) = "
            "(SELECT game, seat, decision FROM decisions WHERE game > 4 ORDER BY 1, 2, 3 LIMIT 1)")  # fmt: skip
-    (damaged,) = replay_in_processes(kept, 2, shared, told.append)
+    (damaged,) = replay_in_processes(kept, 2, shared, progress.append)
     assert str(damaged.error).endswith("the decision differs")
     assert damaged.deals < one.deals
     kept.db.__exit__()
@@ -273,5 +273,5 @@ def test_run_of_bots_is_replayed_from_its_seed(shell: Shell, monkeypatch: pytest
         1,
         True,
     )
-    told = shell("replay", "h", "--game", "7")
-    assert (told.code, told.out.startswith("The cards are dealt: ")) == (0, True)
+    other_game = shell("replay", "h", "--game", "7")
+    assert (other_game.code, other_game.out.startswith("The cards are dealt: ")) == (0, True)

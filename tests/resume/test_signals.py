@@ -54,14 +54,14 @@ class Counted:
         self.calls, self.reached, self.goes = 0, threading.Event(), threading.Event()
         self._waits, self._lock = then_waits, threading.Lock()
 
-    def __call__(self, heard: Incoming) -> Response:
+    def __call__(self, request: Incoming) -> Response:
         with self._lock:
             self.calls += 1
             waits = self._waits is not None and self.calls >= self._waits
         if waits:
             self.reached.set()
             self.goes.wait(60)
-        return respond(heard.protocol)
+        return respond(request.protocol)
 
 
 def models(folder: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
@@ -149,14 +149,14 @@ def test_watch_ends_at_first_signal_with_call_at_worst_price(tmp_path: Path, num
 
 def test_signal_is_handled_even_if_no_thread_wakes(tmp_path: Path) -> None:
     """The signal reaches another thread, as here, or the main thread just before it waits."""
-    heard, in_time = threading.Event(), list[bool]()
+    arrived, in_time = threading.Event(), list[bool]()
 
     def ended(games: int) -> None:
         if threading.current_thread() is not threading.main_thread():
             signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
-            in_time.append(heard.wait(10))
+            in_time.append(arrived.wait(10))
 
-    before = signal.signal(signal.SIGUSR1, lambda *_: heard.set())
+    before = signal.signal(signal.SIGUSR1, lambda *_: arrived.set())
     try:
         run_games(small(contender("one"), games=1), tmp_path / "run", progress=ended)
     finally:

@@ -30,8 +30,8 @@ def test_progress_summary_and_status_agree(
         watch = NoWait()
         run = go(models(games=6), tmp_path / "run", stop_after=stop, watch=watch, in_flight=6)
         assert exit_code(run) == 130
-        (said,) = re.findall(FIGURES, capsys.readouterr().err)
-        assert said in shell("status", "run").out
+        (found,) = re.findall(FIGURES, capsys.readouterr().err)
+        assert found in shell("status", "run").out
         ((replies,),) = rows(tmp_path / "run", "SELECT count(*) FROM attempts WHERE reply IS NOT NULL")
         assert (run.counts.counted, run.counts.replies) == (run.tally.games, replies)
     end = go(models(games=6), tmp_path / "run")

@@ -119,8 +119,8 @@ def test_every_view_names_its_intervals_and_progress(shell: Shell) -> None:
     config = {**BOTS, "contenders": ["MrNoDoubt", "RandomBoi"]}
     (shell.folder / "c.yaml").write_text(yaml.safe_dump(config))
     words = ("run", "c.yaml", "--stop", "within=20,most=400", "--output", "r", "--workers", "1")
-    said, told = shell(*words).out, shell("compare", "r").out
-    for text in (said, told):
+    output, output = shell(*words).out, shell("compare", "r").out
+    for text in (output, output):
         assert "common deals; anytime 95 % confidence intervals" in text
         assert "in the same seat of the same deals; 95 % confidence intervals for a fixed number of deals" in text
     found = json.loads(shell("run", "c.yaml", "--stop", "within=20,most=400", "--output", "r", "--json").out)
@@ -131,7 +131,7 @@ def test_every_view_names_its_intervals_and_progress(shell: Shell) -> None:
     verdict = score["verdict"]
     assert verdict in ("different", "within")
     apart = "yes" if verdict == "different" else "less than 20 apart"
-    assert apart in said
+    assert apart in output
     assert shell("report", "r").code == 0
     page = (shell.folder / "r/report/index.html").read_text()
     assert "anytime 95 % confidence interval" in page
@@ -176,5 +176,5 @@ def test_contradictory_stop_settings_are_refused(
 
 def test_flags_override_parts_of_the_config(shell: Shell) -> None:
     (shell.folder / "c.yaml").write_text(yaml.safe_dump({**BOTS, "stop": {"within": 8, "most": 30}}))
-    said = json.loads(shell("run", "c.yaml", "--stop", "most=40", "--no-report", "--workers", "1", "--json").out)
-    assert said["games"] == 120
+    document = json.loads(shell("run", "c.yaml", "--stop", "most=40", "--no-report", "--workers", "1", "--json").out)
+    assert document["games"] == 120

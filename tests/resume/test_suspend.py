@@ -56,11 +56,11 @@ def config(address: str, together: bool = False, **more: Any) -> Experiment:
 def test_requeued_games_have_the_same_result(tmp_path: Path) -> None:
     asked: dict[bytes, int] = {}
 
-    def every_request_fails_three_times(heard: Incoming) -> Response:
-        asked[heard.raw] = asked.get(heard.raw, 0) + 1
-        if heard.protocol == "responses" and asked[heard.raw] <= 3:
-            return failing(asked[heard.raw])
-        return respond(heard.protocol)
+    def every_request_fails_three_times(request: Incoming) -> Response:
+        asked[request.raw] = asked.get(request.raw, 0) + 1
+        if request.protocol == "responses" and asked[request.raw] <= 3:
+            return failing(asked[request.raw])
+        return respond(request.protocol)
 
     watch = Hurried()
     with Server(every_request_fails_three_times) as server:
@@ -85,10 +85,10 @@ def test_other_games_continue_while_one_waits(tmp_path: Path) -> None:
     """One player's server fails until the other player's games have all ended."""
     ended = [0]
 
-    def answer(heard: Incoming) -> Response:
-        if heard.protocol == "responses" and ended[0] < 2:
+    def answer(request: Incoming) -> Response:
+        if request.protocol == "responses" and ended[0] < 2:
             return Response(503, "{}")
-        return respond(heard.protocol)
+        return respond(request.protocol)
 
     with Server(answer) as server:
         of = config(server.address)
@@ -105,7 +105,7 @@ def test_other_games_continue_while_one_waits(tmp_path: Path) -> None:
 
 def test_outage_stops_the_run_which_can_resume(tmp_path: Path) -> None:
     down = [True]
-    with Server(lambda heard: Response(500, "{}") if down[0] else respond(heard.protocol)) as server:
+    with Server(lambda request: Response(500, "{}") if down[0] else respond(request.protocol)) as server:
         cut = go(config(server.address), tmp_path / "run", watch=Hurried(), patience=600)
         assert "cannot be reached: no answer for " in str(cut.failure)
         assert cut.tally.games == 0
@@ -123,13 +123,13 @@ def test_under_fallback_games_of_an_outage_are_asked_again(tmp_path: Path, toget
     """
     asked, down = [0], [True]
 
-    def answer(heard: Incoming) -> Response:
-        if heard.protocol != "messages" or not down[0]:
-            return respond(heard.protocol)
-        probe = PROBE in heard.raw
+    def answer(request: Incoming) -> Response:
+        if request.protocol != "messages" or not down[0]:
+            return respond(request.protocol)
+        probe = PROBE in request.raw
         asked[0] += not probe
         fails = asked[0] >= ANSWERED + GIVES_UP if probe else asked[0] > ANSWERED
-        return Response(500, "{}") if fails else respond(heard.protocol)
+        return Response(500, "{}") if fails else respond(request.protocol)
 
     with Server(answer) as server:
         of = config(server.address, together, provider_errors="fallback")

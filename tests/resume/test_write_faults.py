@@ -71,7 +71,7 @@ def test_unwritable_log_ends_run_with_message(tmp_path: Path, fault: str, moment
         except RunStopped as error:
             failures.append(str(error))
 
-    with Server(lambda heard: respond(heard.protocol)) as server, same_limits():
+    with Server(lambda request: respond(request.protocol)) as server, same_limits():
         of = small(player_at(server), games=GAMES, turns=6)
         thread = threading.Thread(target=play, daemon=True)
         thread.start()
@@ -87,7 +87,7 @@ def test_memory_error_in_model_turn_is_not_blamed_on_player(tmp_path: Path, monk
         raise MemoryError
 
     monkeypatch.setattr("dubito.llm.decide.build_request", fail)
-    with Server(lambda heard: respond(heard.protocol)) as server:
+    with Server(lambda request: respond(request.protocol)) as server:
         run = run_games(small(player_at(server), games=2), tmp_path / "run", preflight=False)
     assert isinstance(run.failure, RunStopped)
     assert str(run.failure).startswith("out of memory: raise the limit (`ulimit -v`)")
@@ -123,7 +123,7 @@ def test_full_disk_ends_run_that_resumes(
         elif games >= moment:
             monkeypatch.setattr(ReplyCache, "_store", store_on_full_disk)
 
-    with Server(lambda heard: respond(heard.protocol)) as server:
+    with Server(lambda request: respond(request.protocol)) as server:
         of = small(player_at(server), games=GAMES, turns=9)
         with monkeypatch.context() as patched:
             patched.setattr(RunDb, "create", create_and_keep)

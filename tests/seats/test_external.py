@@ -33,8 +33,16 @@ def kuhn(shell: Shell) -> None:
 
 
 def seat_of(**how: Any) -> ExternalSeat:
-    said = {"game": "kuhn", "seat": 0, "opponents": ["Careful"], "rules": {}, "seed": 3, "prompt": "plain", "reasks": 1}
-    return set_up_seat(**{**said, **how})
+    config = {
+        "game": "kuhn",
+        "seat": 0,
+        "opponents": ["Careful"],
+        "rules": {},
+        "seed": 3,
+        "prompt": "plain",
+        "reasks": 1,
+    }
+    return set_up_seat(**{**config, **how})
 
 
 def ask_all(game: ExternalGame, reply: Callable[[ChatQuestion], ChatAnswer]) -> Iterator[ChatQuestion]:
@@ -71,7 +79,7 @@ def test_question_equals_the_sent_request_and_repeats() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "told", "cause"),
+    ("reply", "message", "cause"),
     [
         (ChatAnswer("I bet."), "could not be read: it is not JSON", "malformed"),
         (ChatAnswer('{"answer": "fold"}'), 'could not be read: `answer` is not one of "pass"', "malformed"),
@@ -80,12 +88,12 @@ def test_question_equals_the_sent_request_and_repeats() -> None:
     ],
 )
 def test_a_reply_that_cannot_be_used_is_asked_again_and_then_the_fallback_plays(
-    reply: ChatAnswer, told: str, cause: str
+    reply: ChatAnswer, message: str, cause: str
 ) -> None:
     game = ExternalGame(seat_of(), 0)
     first, again, *_ = ask_all(game, lambda question: reply)
     assert list(again.messages[: len(first.messages)]) == list(first.messages)
-    assert told in again.messages[-1]["content"]
+    assert message in again.messages[-1]["content"]
     assert set(game.outcomes) == {f"fallback:{cause}"}
     assert game.score is not None
     mended = ExternalGame(seat_of(), 0)

@@ -214,9 +214,9 @@ def test_nothing_written_about_an_unfinished_run_contains_its_seed(shell: Shell,
     shared = shell("share", "runs/r", "--game", "0")
     assert shared.code == 0, shared.err
     assert "The seed is secret until the run ends" in Path("game-0.html").read_text()
-    said = [shell("status", "runs/r", "--json"), shell("replay", "runs/r", "--game", "0"), shell("status", "runs")]
-    said += [shell("prompts", "positions", "runs/r", "--output", "positions"), shell("watch", "runs/r")]
-    assert not any(stopped in one.out + one.err for one in [*said, shared])
+    outputs = [shell("status", "runs/r", "--json"), shell("replay", "runs/r", "--game", "0"), shell("status", "runs")]
+    outputs += [shell("prompts", "positions", "runs/r", "--output", "positions"), shell("watch", "runs/r")]
+    assert not any(stopped in one.out + one.err for one in [*outputs, shared])
     written = [path for path in shell.folder.rglob("*") if path.is_file() and path.name != "secret_seed"]
     assert len(written) > 20
     assert [path for path in written if stopped.encode() in path.read_bytes()] == []

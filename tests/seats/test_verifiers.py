@@ -33,9 +33,11 @@ def evaluated(faults: str = "", games: int = 4, **how: Any) -> list[Any]:
     policy = house_policy(find_games(Path.cwd()))
     with House(policy=policy, faults=Faults.parse(faults) if faults else None) as house:
         client = vf.ClientConfig(api_key_var="NO_KEY", api_base_url=house.base_url("chat"))
-        said = environment.evaluate_sync(client, "house-random", rollouts_per_example=2, state_columns=["outcomes"])
+        evaluated_rows = environment.evaluate_sync(
+            client, "house-random", rollouts_per_example=2, state_columns=["outcomes"]
+        )
     assert not environment._games
-    return sorted(said["outputs"], key=lambda one: one["example_id"])
+    return sorted(evaluated_rows["outputs"], key=lambda one: one["example_id"])
 
 
 def test_rollouts_of_an_example_are_games_of_one_deal_with_the_score_as_reward() -> None:

@@ -218,15 +218,15 @@ def test_merge_reports_spending_and_the_remaining_budget(shell: Shell, short_chu
     tokens = sum(rows(Path(each), "SELECT sum(tokens) FROM tries")[0][0] for each in "12")
     assert used == 3
     spent = f"spent by 2 of 2 shards: {used + other} calls, {tokens:,} tokens"
-    said = shell("merge", "1", "2", "--no-report").err.splitlines()
-    assert said[:-1] == [spent]
-    assert said[-1].startswith("dubito: 1 is unfinished: ")
-    said = shell("merge", "1", "2", "--budget", "calls=500", "--no-report").err.splitlines()
+    lines = shell("merge", "1", "2", "--no-report").err.splitlines()
+    assert lines[:-1] == [spent]
+    assert lines[-1].startswith("dubito: 1 is unfinished: ")
+    lines = shell("merge", "1", "2", "--budget", "calls=500", "--no-report").err.splitlines()
     left = 500 - used - other
     whole = 3 * (used + left)  # a third of this is the shard's
     share = f"to finish 1 with its share ({left} calls): --shard 1/2 --budget calls={whole} "
     share += "(--budget applies to all 2 shards together; this run still spends at most 500 calls)"
-    assert said[:-1] == [spent, f"left of the budget: {left} calls", share]
+    assert lines[:-1] == [spent, f"left of the budget: {left} calls", share]
     assert shell("merge", "2", "--budget", "calls=500").err.splitlines()[1].startswith("name all shards")
     assert play(1, f"calls={whole}").code == 0
     ended = shell("merge", "1", "2", "--budget", "calls=500", "--output", "whole", "--no-report")

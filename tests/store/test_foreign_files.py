@@ -68,8 +68,8 @@ def change(statement: str, *values: object) -> None:
 
 def test_large_yaml_aliases_are_refused(shell: Shell) -> None:
     Path("laugh.yaml").write_text(LAUGH.replace("sizes", "table_sizes", 1) + "bots: *i\n")
-    said = refused(shell, "run", "laugh.yaml")
-    assert re.match(r"dubito: laugh.yaml, line \d+: not valid YAML: it has more than 50,000 values\n", said)
+    message = refused(shell, "run", "laugh.yaml")
+    assert re.match(r"dubito: laugh.yaml, line \d+: not valid YAML: it has more than 50,000 values\n", message)
 
 
 @pytest.mark.parametrize(
@@ -155,8 +155,8 @@ def test_large_yaml_aliases_are_refused_in_a_run(runs: Shell) -> None:
     manifest = Path("theirs/manifest.yaml")
     manifest.write_text(LAUGH + manifest.read_text() + "provider: *i\n")
     for words in READING[:4]:
-        said = refused(runs, *words)
-        assert re.search(r"manifest.yaml is damaged: it is not valid YAML \(line \d+: it has more than 50,000", said)
+        message = refused(runs, *words)
+        assert re.search(r"manifest.yaml is damaged: it is not valid YAML \(line \d+: it has more than 50,000", message)
 
 
 @pytest.mark.parametrize(
@@ -247,8 +247,8 @@ def test_foreign_schema_is_refused_before_any_query(runs: Shell, statement: str,
         change("DROP TABLE ended_too")
     change(statement)
     for command in READING[:4]:
-        assert "theirs/run.db is damaged or not a run store: " in (said := refused(runs, *command))
-        assert words in said
+        assert "theirs/run.db is damaged or not a run store: " in (message := refused(runs, *command))
+        assert words in message
     assert "cannot be read: theirs/run.db is damaged or not a run store" in runs("status", ".").err
 
 
@@ -299,9 +299,9 @@ def test_export_unpacks_to_a_normal_run(runs: Shell, tmp_path: Path, monkeypatch
     bomb("bomb.zip", 32)
     size = Path("bomb.zip").stat().st_size
     data = Path("bomb.zip").read_bytes()
-    said = (32 << 20).to_bytes(4, "little")
-    assert data.count(said)
-    Path("lies.zip").write_bytes(data.replace(said, (4 << 20).to_bytes(4, "little")))
+    text = (32 << 20).to_bytes(4, "little")
+    assert data.count(text)
+    Path("lies.zip").write_bytes(data.replace(text, (4 << 20).to_bytes(4, "little")))
     (tmp_path / "scratch").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
     for name, words in (("bomb.zip", "unpacks to more than 50 times its size"), ("lies.zip", "is")):
@@ -431,6 +431,6 @@ def test_report_does_not_follow_a_runs_symlink(runs: Shell) -> None:
 def test_non_text_schema_is_refused(runs: Shell) -> None:
     database = Path("theirs/run.db")
     database.write_bytes(database.read_bytes().replace(b"CREATE TABLE games", b"CREATE TABL\xc7 games"))
-    said = "theirs/run.db is damaged or not a run store: its schema is not text"
+    message = "theirs/run.db is damaged or not a run store: its schema is not text"
     for words in READING[:4]:
-        assert said in refused(runs, *words)
+        assert message in refused(runs, *words)

@@ -39,14 +39,14 @@ def opens(log: ModelLog, key: tuple[int, ...] = TRY, player: str = "one", priced
 
 
 def received(log: ModelLog, key: tuple[int, ...] = TRY, **changes: Any) -> None:
-    told: dict[str, Any] = {"usage": USAGE, "spent": USED, "saved": 55, "seconds": 0.5}
-    log.receive_try(key, 200, "a body", {"request-id": "1"}, **told | changes)
+    fields: dict[str, Any] = {"usage": USAGE, "spent": USED, "saved": 55, "seconds": 0.5}
+    log.receive_try(key, 200, "a body", {"request-id": "1"}, **fields | changes)
 
 
 def record_attempt(log: ModelLog, key: tuple[int, ...] = ATTEMPT, **changes: Any) -> None:
-    told: dict[str, Any] = {"player": "one", "server": "house", "request": "what was asked", "draw": "d"}
-    told |= {"reply": "digest", "raw": "a body", "cause": None, "origin": "live", "usage": USAGE}
-    log.record_attempt(key, **told | changes)
+    fields: dict[str, Any] = {"player": "one", "server": "house", "request": "what was asked", "draw": "d"}
+    fields |= {"reply": "digest", "raw": "a body", "cause": None, "origin": "live", "usage": USAGE}
+    log.record_attempt(key, **fields | changes)
 
 
 def row(db: RunDb) -> tuple[Any, ...]:

@@ -197,14 +197,14 @@ def table_with(home: Path, *players: Mapping[str, Any], first: int = FIRST, **co
 
 
 def in_events(
-    reply: Mapping[str, Any], heard: int, then: threading.Event, error: Mapping[str, Any] | None = None
+    reply: Mapping[str, Any], reported: int, then: threading.Event, error: Mapping[str, Any] | None = None
 ) -> Response:
     """Stream a chat completion.
 
-    The first `heard` characters are sent at once; the rest is delayed, or replaced by an error.
+    The first `reported` characters are sent at once; the rest is delayed, or replaced by an error.
     """
     text = json.dumps(reply)
-    cut = text.index(": ") + 3 + heard
+    cut = text.index(": ") + 3 + reported
     rest = {"choices": [{"index": 0, "delta": {"content": text[cut:]}, "finish_reason": "stop"}]}
     events = [{"choices": [{"index": 0, "delta": {"content": text[:cut]}}]}, error or rest]
     body = "".join(f"data: {json.dumps(event)}\n\n" for event in events)

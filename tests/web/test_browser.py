@@ -101,18 +101,18 @@ def test_game_played_by_mouse_is_saved_and_can_be_viewed(chrome: Chrome, table: 
     record = RECORDS.load(path.read_text())
     assert list(RECORDS.replay(record)) == record.story
     log: list[tuple[int, str]] = chrome.run(LOG)
-    told = [line for line in record.story if line.startswith("turn ")]
-    assert len(log) == len(told) + 2  # the deal and the ending
+    lines = [line for line in record.story if line.startswith("turn ")]
+    assert len(log) == len(lines) + 2  # the deal and the ending
     chrome.run("document.querySelector('#watch').click()")
     chrome.until("location.pathname.startsWith('/games/') && document.querySelector('#viewer')?.hidden === false")
     last = len(record.outputs)
-    told = [" ".join(line for number, line in log if number == turn) for turn in range(1, last + 1)]
-    assert chrome.run("[...document.querySelectorAll('.story li')].map(line => line.textContent)")[:-1] == told[:-1]
+    lines = [" ".join(line for number, line in log if number == turn) for turn in range(1, last + 1)]
+    assert chrome.run("[...document.querySelectorAll('.story li')].map(line => line.textContent)")[:-1] == lines[:-1]
     for key, turn in (("Home", 0), ("ArrowRight", 1), ("End", last)):
         chrome.key(key)
         assert chrome.run("location.hash") == f"#turn-{turn}"
-    said = chrome.run("[...document.querySelectorAll('#said p')].map(line => line.textContent).join(' ')")
-    assert (chrome.text("#turn"), said) == (f"turn {last} of {last}", told[-1])
+    spoken = chrome.run("[...document.querySelectorAll('#said p')].map(line => line.textContent).join(' ')")
+    assert (chrome.text("#turn"), spoken) == (f"turn {last} of {last}", lines[-1])
     assert "You" in chrome.text("#seats")
 
 
@@ -299,9 +299,9 @@ def test_doubt_is_played_on_the_table_as_it_was(chrome: Chrome, table: WebServer
     states = [state for state, *_ in seen if state]
     assert list(dict.fromkeys(states)) == ["call", "turn", "stamp", "flight"]
     assert sorted({turned for _, _, turned in seen}) == [0, 1, 2, 3]
-    frozen = [told for state, told, _ in seen if state in ("call", "turn", "stamp")]
-    assert all(told == before for told in frozen)
-    after = next(told for _, told, _ in seen if told["heard"] != before["heard"])
+    frozen = [text for state, text, _ in seen if state in ("call", "turn", "stamp")]
+    assert all(text == before for text in frozen)
+    after = next(text for _, text, _ in seen if text["heard"] != before["heard"])
     assert after["heard"] == ["You doubt ClaudeBot, who shows 3 3 3: honest. You pick up 3 cards."]
     assert after["hand"] == before["hand"] + 3
     assert len(after["log"]) == len(before["log"]) + 1

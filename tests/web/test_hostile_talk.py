@@ -42,17 +42,17 @@ def outsider(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_KEY", KEY)
 
 
-def user_text(heard: Incoming) -> str:
-    return str(heard.body["messages"][1]["content"])
+def user_text(request: Incoming) -> str:
+    return str(request.body["messages"][1]["content"])
 
 
 def talks(sentences: Iterator[str]) -> Server:
     """Return a model that says these texts in turn, repeats one if re-asked, and votes for the first seat it reads."""
 
-    def answer(heard: Incoming) -> Response:
-        if len(heard.body["messages"]) > 2:
-            return respond("chat", heard.body["messages"][-2]["content"])
-        listed = re.search("^legal: (seat .)", user_text(heard), re.MULTILINE)
+    def answer(request: Incoming) -> Response:
+        if len(request.body["messages"]) > 2:
+            return respond("chat", request.body["messages"][-2]["content"])
+        listed = re.search("^legal: (seat .)", user_text(request), re.MULTILINE)
         return respond("chat", json.dumps({"answer": listed[1] if listed else next(sentences)}))
 
     return Server(answer)
@@ -68,16 +68,16 @@ def run(shell: Shell, server: Server, games: int) -> None:
 def test_models_reply_stays_in_quotes_everywhere(shell: Shell) -> None:
     with talks(iter(SPOKEN)) as server:
         run(shell, server, len(SPOKEN))
-        votes = [user_text(heard) for heard in server.heard if "Who is the outsider?" in user_text(heard)]
+        votes = [user_text(request) for request in server.requests if "Who is the outsider?" in user_text(request)]
     assert len(votes) == len(SPOKEN)
-    heard = set()
+    messages = set()
     for text in votes:
         assert all(line.isprintable() for line in text.splitlines())
         assert len(re.findall("^legal: ", text, re.MULTILINE)) == 1
-        told = re.findall("^seat . says (.*)$", text, re.MULTILINE)
-        assert len(told) == 3, "one per seat"
-        heard |= set(map(json.loads, told))
-    assert heard >= set(SPOKEN)
+        found = re.findall("^seat . says (.*)$", text, re.MULTILINE)
+        assert len(found) == 3, "one per seat"
+        messages |= set(map(json.loads, found))
+    assert messages >= set(SPOKEN)
     assert shell("replay", "r").code == 0
     assert shell("report", "r").code == 0
     pages = [page.read_text() for page in Path("r/report").rglob("*.html")]
@@ -88,18 +88,20 @@ def test_models_reply_stays_in_quotes_everywhere(shell: Shell) -> None:
 def test_invisible_reply_is_refused_and_not_shown(shell: Shell) -> None:
     with talks(iter(UNSPEAKABLE)) as server:
         run(shell, server, len(UNSPEAKABLE))
-        again = [heard.body["messages"][-1]["content"] for heard in server.heard if len(heard.body["messages"]) > 2]
-        asked = [user_text(heard) for heard in server.heard]
+        again = [
+            request.body["messages"][-1]["content"] for request in server.requests if len(request.body["messages"]) > 2
+        ]
+        asked = [user_text(request) for request in server.requests]
     assert len(again) == len(UNSPEAKABLE)
     assert all(text.isprintable() for text in again)
-    for said, why in UNSPEAKABLE.items():
+    for message, why in UNSPEAKABLE.items():
         assert [text for text in again if why in text]
-        assert not [text for text in asked if said in text]
+        assert not [text for text in asked if message in text]
     outcomes = rows(Path("r"), "SELECT outcome, COUNT(*) FROM decisions WHERE node = 'hint' GROUP BY outcome")
     assert outcomes == [("fallback:illegal", len(UNSPEAKABLE))]
     for game in range(len(UNSPEAKABLE)):
-        told = shell("replay", "r", "--game", str(game)).out
-        assert all(line.isprintable() for line in told.splitlines())
+        output = shell("replay", "r", "--game", str(game)).out
+        assert all(line.isprintable() for line in output.splitlines())
 
 
 @pytest.fixture
@@ -112,8 +114,8 @@ def test_invisible_post_is_refused_and_changes_nothing(hall: WebServer) -> None:
     browser = Browser(hall.port)
     browser.sit(["Echo", "Listener"], seed=3, seat=0, game="outsider")
     before = browser.view()
-    for said, why in UNSPEAKABLE.items():
-        refused = browser.post("/api/moves", {"turn": browser.turn, "answer": said})
+    for text, why in UNSPEAKABLE.items():
+        refused = browser.post("/api/moves", {"turn": browser.turn, "answer": text})
         assert (refused.status, why in refused.json["error"]) == (400, True), refused
         assert refused.json["error"].isprintable()
     assert browser.view() == before

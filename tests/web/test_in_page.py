@@ -30,9 +30,9 @@ for page in ("/", "/?game=bs", "/rules", "/games", "/table"):
 
 
 def visit(site: InPage, method: str, address: str, body: Any = None) -> tuple[int, dict[str, str], Any]:
-    said = json.loads(site.visit(method, address, "" if body is None else json.dumps(body), "Ada"))
-    is_json = said["headers"]["Content-Type"].startswith("application/json")
-    return said["status"], said["headers"], json.loads(said["text"]) if is_json else said["text"]
+    document = json.loads(site.visit(method, address, "" if body is None else json.dumps(body), "Ada"))
+    is_json = document["headers"]["Content-Type"].startswith("application/json")
+    return document["status"], document["headers"], json.loads(document["text"]) if is_json else document["text"]
 
 
 def play(site: InPage, **asked: Any) -> Any:

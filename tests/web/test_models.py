@@ -28,25 +28,25 @@ def tries(home: Path) -> int:
 class Scripted:
     """Gives the answer that the test has set."""
 
-    def __init__(self, answer: Callable[[Incoming], Response] = lambda heard: respond(heard.protocol)) -> None:
+    def __init__(self, answer: Callable[[Incoming], Response] = lambda request: respond(request.protocol)) -> None:
         self.answer = answer
 
-    def __call__(self, heard: Incoming) -> Response:
-        return self.answer(heard)
+    def __call__(self, request: Incoming) -> Response:
+        return self.answer(request)
 
 
 def after(thought: threading.Event) -> Callable[[Incoming], Response]:
     """Return a model that answers after this time."""
 
-    def slow(heard: Incoming) -> Response:
+    def slow(request: Incoming) -> Response:
         thought.wait(20)
-        return respond(heard.protocol)
+        return respond(request.protocol)
 
     return slow
 
 
-def down(heard: Incoming) -> Response:
-    return Response(503, error_body(heard.protocol, "overloaded", "try again later"))
+def down(request: Incoming) -> Response:
+    return Response(503, error_body(request.protocol, "overloaded", "try again later"))
 
 
 def test_game_with_models_of_all_protocols_is_played(home: Path) -> None:
@@ -79,9 +79,9 @@ def test_game_with_models_of_all_protocols_is_played(home: Path) -> None:
 
 
 def test_model_gets_this_tables_rules_and_cards(home: Path) -> None:
-    with Server(lambda heard: respond(heard.protocol)) as model, table_with(home, model_at(model)) as server:
+    with Server(lambda request: respond(request.protocol)) as model, table_with(home, model_at(model)) as server:
         server.browser().sit(["asker", "MrDoubt"], seed=9, seat=2, jokers=0, win_rule="contested")
-        prompt = model.heard[-1].raw.decode()
+        prompt = model.requests[-1].raw.decode()
         for sentence in rule_paragraphs(Rules(0, "contested"), 3):
             assert json.dumps(sentence)[1:-1] in prompt
     drawn = rows(home / "games", "SELECT seat, decision, attempt, draw FROM attempts WHERE game >= 0")
@@ -152,7 +152,7 @@ def test_outage_is_shown_and_the_game_continues_afterwards(home: Path) -> None:
             assert KEY not in view["trouble"]
             view = browser.again()
         assert "cannot be reached" in view["trouble"]
-        script.answer = lambda heard: respond(heard.protocol)
+        script.answer = lambda request: respond(request.protocol)
         view = browser.again()
         assert (view["asked"], view["trouble"]) == (True, None)
         browser.to_the_end(view)
@@ -169,17 +169,17 @@ def test_tables_are_separate_games(home: Path) -> None:
 
 @pytest.mark.parametrize("status", [302, 400, 404, 429, 503])
 def test_echoed_request_does_not_reveal_cards(home: Path, status: int) -> None:
-    def end_of(heard: Incoming) -> str:
-        return quote(str(heard.conversation[-1]["content"])[-40:].strip())
+    def end_of(request: Incoming) -> str:
+        return quote(str(request.conversation[-1]["content"])[-40:].strip())
 
-    def echoes(heard: Incoming) -> Response:
-        return Response(status, end_of(heard), {"location": f"/{end_of(heard)}", "retry-after": "0"})
+    def echoes(request: Incoming) -> Response:
+        return Response(status, end_of(request), {"location": f"/{end_of(request)}", "retry-after": "0"})
 
     with Server(echoes) as model, table_with(home, model_at(model), preflight=False, patience="1s") as server:
         trouble = server.browser().sit(["asker", "MrDoubt"], seed=1, seat=2)["trouble"]
         ((error,),) = rows(home / "games", "SELECT error FROM tries LIMIT 1")
-        assert end_of(model.heard[0]) in error
-        assert end_of(model.heard[0]) not in trouble
+        assert end_of(model.requests[0]) in error
+        assert end_of(model.requests[0]) not in trouble
         assert f"status {status}" in trouble or "`model` in the entry of 'asker'" in trouble
 
 

@@ -140,9 +140,9 @@ def test_two_worlds_that_differ_in_hidden_cards_look_the_same(home: Path) -> Non
             if sitting.is_asked:
                 cards = list(cast(Any, sitting.state).cards(sitting.me, None))
                 given = cards[:1] if node_view(sitting.state).node == "cards" else bool(len(cards) % 2)
-            moment, said = sitting.step(given)
-            frame = frame_in_words(sitting, 1, moment, said)
-            assert replace(frame_in_words(_games_with_bot(sitting), 1, moment, said), truth=frame.truth) == frame
+            moment, view = sitting.step(given)
+            frame = frame_in_words(sitting, 1, moment, view)
+            assert replace(frame_in_words(_games_with_bot(sitting), 1, moment, view), truth=frame.truth) == frame
             assert bool(frame.truth) == sitting.state.over
 
 

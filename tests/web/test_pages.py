@@ -55,13 +55,13 @@ def test_a_finished_game_is_listed_and_opens(server: WebServer, browser: Browser
     page = browser("GET", f"/games/{end['record']}")
     assert page.status == 200
     (game,) = re.findall(r'<script id="game" type="application/json">(.*?)</script>', page.text)
-    told = json.loads(game)
+    document = json.loads(game)
     record = RECORDS.load((server.folder / f"{end['record']}.json").read_text())
     *frames, last = browser.view()["frames"][1:]
     assert len(frames) + 1 == len(record.outputs)
-    assert last["said"][-1] == told["ending"]
-    assert told["story"][:-1] == [" ".join(frame["said"]) for frame in frames]
-    turns = [{"marks": []}, *told["turns"]]
+    assert last["said"][-1] == document["ending"]
+    assert document["story"][:-1] == [" ".join(frame["said"]) for frame in frames]
+    turns = [{"marks": []}, *document["turns"]]
     mine = [(before, turn) for before, turn in itertools.pairwise(turns) if turn["seat"] == end["me"]]
     met = [turn for before, turn in mine if "bluff" in before["marks"]]
     met = [turn for turn in met if "doubt" in turn["marks"] or turn["let_pass"]]  # only plays that could be doubted
@@ -72,7 +72,7 @@ def test_a_finished_game_is_listed_and_opens(server: WebServer, browser: Browser
     figures = [figure for _, figure, _ in end["figures"]]
     assert figures == [f"{caught} of {len(met)}", f"{own}", f"{calls - caught}"]
     best = next(turn for kind, turn, _ in end["moments"] if kind == "best")
-    assert told["story"][best - 1].startswith("You doubt ")
+    assert document["story"][best - 1].startswith("You doubt ")
     browser.cookie = f"{browser.cookie}; dubito-name=Ada%20L."
     shared = browser("GET", f"/games/{end['record']}/share")
     assert shared.headers["content-disposition"] == 'attachment; filename="game.html"'

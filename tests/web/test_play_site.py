@@ -148,8 +148,8 @@ def test_whole_game_in_the_page_is_the_same_as_here_and_works_offline(site: Path
         setup = {"bots": record["players"][1:], "seed": 1, "seat": 0}
         here.visit("POST", "/api/table", json.dumps(setup))
         for move in moves:
-            said = json.loads(here.visit("POST", "/api/moves", json.dumps({**json.loads(move), "table": None})))
-            assert said["status"] == 200
+            document = json.loads(here.visit("POST", "/api/moves", json.dumps({**json.loads(move), "table": None})))
+            assert document["status"] == 200
         (kept,) = tmp_path.glob("*.json")
         assert json.loads(kept.read_text()) == record
         # The server is gone.

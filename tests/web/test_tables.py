@@ -63,20 +63,20 @@ def test_frames_match_the_game(server: WebServer, browser: Browser) -> None:
 
 
 def test_soft_and_hard_wins_are_shown(server: WebServer) -> None:
-    told = {}
+    outcomes = {}
     for seed in (8, 18, 33):
         browser = server.browser()
         end = browser.to_the_end(browser.sit(["RandomBoi"] * 4, seed=seed))
         me, frames = end["me"], browser.view()["frames"]
-        told[end["result"]] = (frames[-1]["badges"][me], end["ended"])
+        outcomes[end["result"]] = (frames[-1]["badges"][me], end["ended"])
         out = [frame["turn"] for frame in frames if frame["badges"][me].startswith("place ")]
-        said = [
+        text = [
             frame["turn"] for frame in frames if any(line.startswith("You are out of cards") for line in frame["said"])
         ]
-        assert out[:1] == said
-    assert told["hard_wins"] == ("place 1", "You win!")
-    assert told["soft_wins"] in (("place 2", "You came second."), ("place 3", "You came third."))
-    assert told["losses"] == ("lost", "You lost.")
+        assert out[:1] == text
+    assert outcomes["hard_wins"] == ("place 1", "You win!")
+    assert outcomes["soft_wins"] in (("place 2", "You came second."), ("place 3", "You came third."))
+    assert outcomes["losses"] == ("lost", "You lost.")
 
 
 def test_responses_of_a_running_game_reveal_nothing_hidden(browser: Browser) -> None:
@@ -98,11 +98,11 @@ def test_two_worlds_that_differ_in_hidden_cards_look_the_same(tmp_path: Path) ->
             if sitting.is_asked:
                 move = a_move(asdict(frame_in_words(sitting, 0, None, [])) | {"turn": sitting.state.turns_played})
                 given = TurnOutput(move.get("doubt", False), move.get("number"), move.get("cards"))
-            moment, said = sitting.step(given)
+            moment, view = sitting.step(given)
             if not sitting.state.over:
                 unseen = moment.output if moment.seat == sitting.me else TurnOutput(False, None, [13, 13])
-                other = frame_in_words(_another_world(sitting), 1, moment._replace(output=unseen), said)
-                assert other == frame_in_words(sitting, 1, moment, said)
+                other = frame_in_words(_another_world(sitting), 1, moment._replace(output=unseen), view)
+                assert other == frame_in_words(sitting, 1, moment, view)
 
 
 def _another_world(sitting: Sitting) -> Sitting:

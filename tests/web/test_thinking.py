@@ -23,16 +23,16 @@ SHOWN = "document.querySelector('#viewer')?.hidden === false"
 
 
 def test_models_words_are_saved_after_thinking_and_retries(chrome: Chrome, home: Path) -> None:
-    heard, told = threading.Event(), threading.Event()
+    arrived, shown = threading.Event(), threading.Event()
     answers = iter([False])
     rules = {"max_turns": 4}
 
     def slow(asked: Incoming) -> Response:
-        heard.set()
+        arrived.set()
         if next(answers, True):
             return respond(asked.protocol)
         overloaded = {"error": {"code": "overloaded", "message": "<script>document.title = 'x'</script>"}}
-        return in_events({"reasoning": "I hold them.", "answer": True}, 6, told, overloaded)
+        return in_events({"reasoning": "I hold them.", "answer": True}, 6, shown, overloaded)
 
     with (
         Server(slow) as model,
@@ -49,10 +49,10 @@ def test_models_words_are_saved_after_thinking_and_retries(chrome: Chrome, home:
         chrome.click("#hand button")
         chrome.click("#put")
         chrome.until("document.querySelector('#prompt').textContent.includes('is thinking')")
-        assert heard.wait(20)
+        assert arrived.wait(20)
         chrome.until("document.querySelector('#prompt').textContent === '<b>asker</b> is thinking … 2 words'")
         assert chrome.run("document.querySelector('#put') === null")
-        told.set()
+        shown.set()
         chrome.until("document.querySelector('#trouble').hidden === false")
         assert "which cannot be reached" in chrome.text("#why")
         assert "thinking" not in chrome.text("#prompt")

@@ -34,11 +34,11 @@ def golden(name: str = "three_immediate") -> GameRecord:
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
     """Serve a game of bots, one with awkward names, and one that a person played against models."""
 
-    def answer(heard: Incoming) -> Response:
-        question = heard.conversation[-1]["content"]
-        if not heard.re_asked and "kings" in question:
-            return respond(heard.protocol, HOSTILE)
-        return respond(heard.protocol, '{"answer": false}' if "2 cards as" in question else YES)
+    def answer(request: Incoming) -> Response:
+        question = request.conversation[-1]["content"]
+        if not request.re_asked and "kings" in question:
+            return respond(request.protocol, HOSTILE)
+        return respond(request.protocol, '{"answer": false}' if "2 cards as" in question else YES)
 
     home = tmp_path_factory.mktemp("saved")
     with pytest.MonkeyPatch.context() as patch, Server(answer) as model:
@@ -155,9 +155,9 @@ def without(change: Callable[[Path], None], saved: WebServer, tmp_path: Path) ->
         shutil.copy(path, tmp_path)
     change(tmp_path)
     with serve(tmp_path) as server:
-        told = data(server.browser(), "models")
-        assert told["decisions"] == []
-        (warning,) = told["warnings"]
+        game = data(server.browser(), "models")
+        assert game["decisions"] == []
+        (warning,) = game["warnings"]
     return str(warning)
 
 
@@ -174,9 +174,9 @@ def without(change: Callable[[Path], None], saved: WebServer, tmp_path: Path) ->
 def test_game_is_shown_without_unreadable_parts(
     change: Callable[[Path], None], sentence: str, saved: WebServer, tmp_path: Path
 ) -> None:
-    said = without(change, saved, tmp_path)
-    assert said.startswith("Model requests cannot be shown: ")
-    assert sentence in said
+    text = without(change, saved, tmp_path)
+    assert text.startswith("Model requests cannot be shown: ")
+    assert sentence in text
 
 
 def test_changed_game_is_reported(server: WebServer, browser: Browser) -> None:

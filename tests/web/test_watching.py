@@ -99,14 +99,14 @@ def test_reasons_appear_before_the_game_ends(chrome: Chrome, home: Path) -> None
 
 
 def test_models_words_appear_before_its_move(home: Path) -> None:
-    told, asked_again = threading.Event(), threading.Event()
+    shown, asked_again = threading.Event(), threading.Event()
     answers = iter([True])
 
-    def slow(heard: Incoming) -> Response:
+    def slow(request: Incoming) -> Response:
         if not next(answers, False):
             asked_again.set()
-            told.wait(20)
-        return respond(heard.protocol)
+            shown.wait(20)
+        return respond(request.protocol)
 
     with Server(slow) as model:
         Path("c.yaml").write_text(yaml.safe_dump({"bots": [model_at(model)], "preflight": False}))
@@ -116,12 +116,12 @@ def test_models_words_appear_before_its_move(home: Path) -> None:
             data = live.data(0)
             assert (data["turns"], data["over"], data["to_move"], data["thinks"]) == ([], False, 0, True)
             assert [(one["turn"], one["question"]) for one in data["decisions"]] == [(1, "Open with a bluff?")]
-            told.set()
+            shown.set()
 
 
 def test_models_words_appear_as_they_arrive(chrome: Chrome, home: Path) -> None:
-    told, words = threading.Event(), "A <b>queen</b> is"
-    with Server(lambda _: in_events({"reasoning": f"{words} not here.", "answer": True}, len(words), told)) as model:
+    shown, words = threading.Event(), "A <b>queen</b> is"
+    with Server(lambda _: in_events({"reasoning": f"{words} not here.", "answer": True}, len(words), shown)) as model:
         Path("c.yaml").write_text(yaml.safe_dump({"bots": [model_at(model, api="chat")], "preflight": False}))
         order = wanted("asker", "StefaBot", "MrDoubt", config=Path("c.yaml"))
         with play_live(order, lambda: None) as live, served(live) as port:
@@ -129,7 +129,7 @@ def test_models_words_appear_as_they_arrive(chrome: Chrome, home: Path) -> None:
             chrome.until("document.querySelector('#seats .thought') !== null")
             assert chrome.text("#seats .thought") == words
             assert chrome.text("#seats .moved") == "is thinking …"
-            told.set()
+            shown.set()
             chrome.until("document.title.includes('The game: nobody wins')")
             assert live.data(0)["decisions"][0]["attempts"][0]["reasoning"] == f"{words} not here."
 

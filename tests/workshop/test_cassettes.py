@@ -74,8 +74,8 @@ def test_file_is_one_of_vcrpy_without_a_key(shell: Shell, monkeypatch: pytest.Mo
 
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
-    def answer(heard: Incoming) -> Any:
-        return respond(heard.protocol, text='{"answer": true}', note=KEY)
+    def answer(request: Incoming) -> Any:
+        return respond(request.protocol, text='{"answer": true}', note=KEY)
 
     with Server(answer) as server:
         where = ("--base-url", server.base_url("responses"), "--api-key-env", "OPENAI_API_KEY", "--no-preflight")

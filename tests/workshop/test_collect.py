@@ -46,8 +46,8 @@ def open_run(folder: Path) -> Run:
 
 
 def sources(found: list[RecordedPosition]) -> list[tuple[int, int, int]]:
-    told = [one.source for one in found if one.source]
-    return [(source.game, source.seat, source.decision) for source in told]
+    sources_found = [one.source for one in found if one.source]
+    return [(source.game, source.seat, source.decision) for source in sources_found]
 
 
 class _Deaf:

@@ -52,13 +52,13 @@ def test_the_sample_games_are_of_all_kinds() -> None:
 
 
 def test_unused_facts_are_listed_unless_excluded(tmp_path: Path) -> None:
-    said = unused_facts(prompt(tmp_path, "a", SHORT, ASKS), KEYS)
+    message = unused_facts(prompt(tmp_path, "a", SHORT, ASKS), KEYS)
     assert {"number_elsewhere", "sure_bluff", "history", "own_moves", "own_plays", "places", "answer_format"} <= set(
-        said
+        message
     )
-    assert not {"hand", "question", "seat", "own_cards", "rules", "answers", "node"} & set(said)
+    assert not {"hand", "question", "seat", "own_cards", "rules", "answers", "node"} & set(message)
     included = prompt(tmp_path, "b", SHORT, ASKS + "{% include 'more.txt' %}{{ history }}", more="{{ sure_bluff }}")
-    assert set(said) - set(unused_facts(included, KEYS)) == {
+    assert set(message) - set(unused_facts(included, KEYS)) == {
         *("sure_bluff", "history", "own_moves", "own_plays", "places", "sets_gone")
     }
 
@@ -71,8 +71,10 @@ def test_facts_missing_at_a_node_are_named(tmp_path: Path, node: str) -> None:
     }.get(node, [*regular, "next_cards", "next_doubt_rate"])
     bare = prompt(tmp_path, "bare", SHORT, ASKS)
     assert facts_left_out(bare, node, of_node(node)) == expected
-    told = prompt(tmp_path, "told", SHORT, ASKS + "{% for one in players %}{{ one['cards'] }}{% endfor %}{{ history }}")
-    assert facts_left_out(told, node, of_node(node)) == []
+    own_prompt = prompt(
+        tmp_path, "uses", SHORT, ASKS + "{% for one in players %}{{ one['cards'] }}{% endfor %}{{ history }}"
+    )
+    assert facts_left_out(own_prompt, node, of_node(node)) == []
     empty = prompt(tmp_path, "empty", "x", "y")
     assert facts_left_out(empty, node, of_node(node))[:3] == ["rule_text", "objective", "seat"]
 
@@ -131,19 +133,19 @@ def test_beginnings_are_measured_in_blocks_of_the_request_before() -> None:
 
 def test_a_system_text_that_moves_is_found_with_its_line(tmp_path: Path) -> None:
     made = render_requests(prompt(tmp_path, system="Rules.\nYou hold {{ own_cards }} cards.\n"), SOME)
-    said = find_system_fault(made)
-    assert said is not None
-    assert said.startswith("the system text changes within a game, at ")
-    assert "from line 2 of the system text on: You hold " in said
+    message = find_system_fault(made)
+    assert message is not None
+    assert message.startswith("the system text changes within a game, at ")
+    assert "from line 2 of the system text on: You hold " in message
     assert find_system_fault(render_requests(PLAIN, SOME)) is None
 
 
 def test_a_beginning_that_moves_is_found_with_its_line(tmp_path: Path) -> None:
     user = "{{ 'Same line. ' * 50 }}\n\n{{ own_cards }} {{ 'x' * 900 }}"
-    said = find_beginning_fault(render_requests(prompt(tmp_path, user=user), SOME))
-    assert said is not None
-    assert "requests have less than 80% in common with the player's previous request" in said
-    assert "from line 3 of the user text on: " in said
+    message = find_beginning_fault(render_requests(prompt(tmp_path, user=user), SOME))
+    assert message is not None
+    assert "requests have less than 80% in common with the player's previous request" in message
+    assert "from line 3 of the user text on: " in message
     steady = prompt(tmp_path, "steady", system="{{ 'Same line. ' * 600 }}", user="{{ own_cards }} {{ 'x' * 900 }}")
     assert find_beginning_fault(render_requests(steady, SOME)) is None
 

@@ -56,10 +56,10 @@ REST = ["system_text_stays", "beginning_stays"]
 
 
 def test_one_line_of_configuration_tests_a_prompt_too(project: Path) -> None:
-    code, said = pytest_says(project, "-v")
-    assert code == 0, said
-    assert read_outcomes(said) == dict.fromkeys(["loads", *NODES, *REST], "PASSED")
-    assert "tests/test_own.py::test_own PASSED" in said
+    code, output = pytest_says(project, "-v")
+    assert code == 0, output
+    assert read_outcomes(output) == dict.fromkeys(["loads", *NODES, *REST], "PASSED")
+    assert "tests/test_own.py::test_own PASSED" in output
 
 
 def test_failures_are_readable(project: Path) -> None:
@@ -79,31 +79,31 @@ def test_failures_are_readable(project: Path) -> None:
     (project / "pyproject.toml").write_text(
         '[tool.pytest.ini_options]\ndubito_prompts = ["prompts/mine", "prompts/broken"]\n'
     )
-    code, said = pytest_says(project, "-v", "prompts")
+    code, output = pytest_says(project, "-v", "prompts")
     assert code == 1
-    assert read_outcomes(said, "broken") == {"loads": "FAILED"}
-    assert "unknown variable 'hands': did you mean 'hand'?" in said
-    how = read_outcomes(said)
+    assert read_outcomes(output, "broken") == {"loads": "FAILED"}
+    assert "unknown variable 'hands': did you mean 'hand'?" in output
+    how = read_outcomes(output)
     assert {name for name, end in how.items() if end == "PASSED"} - set(REST) == {"loads", *NODES} - {"renders[D]"}
     assert {name for name, end in how.items() if end == "FAILED"} >= {"renders[D]", *GOLDEN, "beginning_stays"}
-    assert "user.jinja, line 2: ZeroDivisionError" in said
-    assert "the position is " in said
-    assert "\n-Old.\n+New.\n" in said
-    assert f"if this is intended, run dubito prompts golden {mine}" in said
-    assert "Traceback" not in said
-    assert "checks.py" not in said
-    assert "tests/test_own.py" not in said, "the command line determines what is collected"
+    assert "user.jinja, line 2: ZeroDivisionError" in output
+    assert "the position is " in output
+    assert "\n-Old.\n+New.\n" in output
+    assert f"if this is intended, run dubito prompts golden {mine}" in output
+    assert "Traceback" not in output
+    assert "checks.py" not in output
+    assert "tests/test_own.py" not in output, "the command line determines what is collected"
 
 
 def test_no_line_does_nothing_and_a_wrong_line_is_named(project: Path) -> None:
     (project / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
-    code, said = pytest_says(project, "-v", "-s")
-    assert (code, read_outcomes(said)) == (0, {}), said
-    assert f"['dubito', 'dubito.workshop', '{PLUGIN}']" in said, "only these modules are imported"
+    code, output = pytest_says(project, "-v", "-s")
+    assert (code, read_outcomes(output)) == (0, {}), output
+    assert f"['dubito', 'dubito.workshop', '{PLUGIN}']" in output, "only these modules are imported"
     (project / "pyproject.toml").write_text('[tool.pytest.ini_options]\ndubito_prompts = ["prompts/none"]\n')
-    code, said = pytest_says(project)
+    code, output = pytest_says(project)
     assert code == 4
-    assert f"dubito_prompts: {project}/prompts/none is not a prompt because it has no prompt.yaml" in said
+    assert f"dubito_prompts: {project}/prompts/none is not a prompt because it has no prompt.yaml" in output
 
 
 def test_the_plugin_is_registered_and_imports_nothing_but_pytest() -> None:

@@ -18,8 +18,8 @@ OF_C = positions(40, "C")  # four for each of ten deals
 def make_answer(
     one: RecordedPosition, answer: bool | None = True, cause: str | None = None, p: float | None = None
 ) -> TrialAnswer:
-    said = StatedProbability(one.position.seat, 0, p, False) if p is not None else None
-    return TrialAnswer(one, answer, cause, said, (Usage(100, 60, 0, 7, 0),))
+    stated = StatedProbability(one.position.seat, 0, p, False) if p is not None else None
+    return TrialAnswer(one, answer, cause, stated, (Usage(100, 60, 0, 7, 0),))
 
 
 def truth(one: RecordedPosition) -> bool:
@@ -94,10 +94,10 @@ def test_agreement_is_of_positions_that_both_answered() -> None:
 
 
 def test_stated_probabilities_are_held_against_the_truth() -> None:
-    said = [make_answer(one, p=0.9 if truth(one) else 0.2) for one in OF_C]
+    lines = [make_answer(one, p=0.9 if truth(one) else 0.2) for one in OF_C]
     silent = [make_answer(one) for one in OF_C]
     bare = [make_answer(RecordedPosition(GAME, one.position), p=0.5) for one in OF_C]
-    (own,) = calibrations(tally_statements([silent, said, bare]), ["silent", "own", "bare"])
+    (own,) = calibrations(tally_statements([silent, lines, bare]), ["silent", "own", "bare"])
     honest = sum(not truth(one) for one in OF_C)
     assert (own.name, own.statements) == ("own", 40)
     assert own.brier.value == pytest.approx(((40 - honest) * 0.1**2 + honest * 0.2**2) / 40)

@@ -32,18 +32,18 @@ LISTED: Final = json.dumps({"object": "list", "data": [{"id": "org/only-model", 
 NO_SUCH: Final = "dubito-no-such-model"
 
 
-def text_of(heard: Incoming) -> str:
-    return heard.raw.decode()
+def text_of(request: Incoming) -> str:
+    return request.raw.decode()
 
 
-def answer(heard: Incoming, **changes: Any) -> Response:
+def answer(request: Incoming, **changes: Any) -> Response:
     """Answer each question of the check as a good server does."""
-    if NO_SUCH in text_of(heard):
+    if NO_SUCH in text_of(request):
         return Response(404, error_body("chat", "model_not_found", f"The model `{NO_SUCH}` does not exist"))
-    if LIMIT in text_of(heard):
+    if LIMIT in text_of(request):
         return respond("chat", '{"answer": "one two', "length", **changes)
-    text = json.dumps({"answer": "kestrel"}) if "code word" in text_of(heard) else YES
-    if "reasoning" in text_of(heard) and "`reasoning`" in text_of(heard):
+    text = json.dumps({"answer": "kestrel"}) if "code word" in text_of(request) else YES
+    if "reasoning" in text_of(request) and "`reasoning`" in text_of(request):
         text = json.dumps({"reasoning": "Nine is more.", "answer": True})
     return respond("chat", text, **changes)
 
@@ -56,12 +56,12 @@ def check(shell: Shell, server: Serves, *flags: str, model: str = "openai:m") ->
 
 
 def test_good_server_passes_all_checks_and_its_entry_works_in_a_run(shell: Shell) -> None:
-    with Server(lambda heard: streamed(answer(heard)) if heard.body.get("stream") else answer(heard)) as server:
+    with Server(lambda request: streamed(answer(request)) if request.body.get("stream") else answer(request)) as server:
         ended, found = check(shell, server)
         assert ended.code == 0, ended.out
         notes = {name: one for name, one in found.items() if isinstance(one, dict) and one.get("status") == "note"}
         assert notes.keys() == {"log-probabilities", "token counts"}, "this server has none, and counts no tokens"
-        assert found["calls"] == len(server.heard)
+        assert found["calls"] == len(server.requests)
         again = shell("models", "check", "openai:m", "--base-url", server.base_url("chat"), "--api", "chat")
         assert again.code == 0
         (line,) = [line for line in again.out.splitlines() if line.startswith("- {")]
@@ -70,11 +70,11 @@ def test_good_server_passes_all_checks_and_its_entry_works_in_a_run(shell: Shell
         assert ran.code == 0, ran.err
 
 
-def streamed(said: Response) -> Response:
+def streamed(response: Response) -> Response:
     """Return a response as an event stream in three pieces."""
-    if said.status != 200:
-        return said
-    body = json.loads(said.body)
+    if response.status != 200:
+        return response
+    body = json.loads(response.body)
     text = body["choices"][0]["message"]["content"]
     pieces = [text[:9], text[9:20], text[20:]]
     chunks: list[dict[str, Any]] = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces]
@@ -110,31 +110,31 @@ def test_faults_of_the_built_in_server_are_found(shell: Shell, fault: str) -> No
     assert document["checks"][0]["status"] == ("failed" if code else "note")
 
 
-def without_system(heard: Incoming) -> Response:
-    if heard.conversation[0]["role"] == "system":
+def without_system(request: Incoming) -> Response:
+    if request.conversation[0]["role"] == "system":
         return Response(400, error_body("chat", "some_error", "System role not supported"))
-    return answer(heard)
+    return answer(request)
 
 
-def with_another_limit(heard: Incoming) -> Response:
-    if "max_tokens" in heard.body:
+def with_another_limit(request: Incoming) -> Response:
+    if "max_tokens" in request.body:
         message = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'."
         return Response(400, error_body("chat", "unsupported_parameter", message))
-    return answer(heard)
+    return answer(request)
 
 
-def without_schemas(heard: Incoming) -> Response:
-    if heard.body.get("response_format", {}).get("type") == "json_schema":
+def without_schemas(request: Incoming) -> Response:
+    if request.body.get("response_format", {}).get("type") == "json_schema":
         return Response(400, error_body("chat", "some_error", "This response_format type is unavailable now"))
-    return answer(heard)
+    return answer(request)
 
 
-def lm_studio(heard: Incoming) -> Response:
+def lm_studio(request: Incoming) -> Response:
     """Put each answer into the reasoning."""
-    said = answer(heard)
-    if said.status != 200:
-        return said
-    body = json.loads(said.body)
+    response = answer(request)
+    if response.status != 200:
+        return response
+    body = json.loads(response.body)
     message = body["choices"][0]["message"]
     message |= {"content": "", "reasoning_content": message["content"]}
     return Response(body=json.dumps(body))
@@ -164,8 +164,8 @@ def test_settings_that_help_are_applied_and_printed(
 
 
 def test_server_with_only_another_api_is_checked_with_that_api(shell: Shell) -> None:
-    def only_chat(heard: Incoming) -> Response:
-        return answer(heard) if heard.protocol == "chat" else Response(404, '{"detail": "Not Found"}')
+    def only_chat(request: Incoming) -> Response:
+        return answer(request) if request.protocol == "chat" else Response(404, '{"detail": "Not Found"}')
 
     with Server(only_chat) as server:
         ended = shell("models", "check", "openai:m", "--base-url", server.base_url("chat"), "--json")
@@ -173,15 +173,15 @@ def test_server_with_only_another_api_is_checked_with_that_api(shell: Shell) -> 
     assert json.loads(ended.out)["entry"]["api"] == "chat"
 
 
-def odd(part: str, said: Response) -> Callable[[Incoming], Response]:
+def odd(part: str, response: Response) -> Callable[[Incoming], Response]:
     """Return a server that answers the requests with `part` in this way."""
-    return lambda heard: said if part in text_of(heard) else answer(heard)
+    return lambda request: response if part in text_of(request) else answer(request)
 
 
 LONG: Final = json.dumps({"answer": "one " * 900})
 ODD: dict[str, tuple[Callable[[Incoming], Response], str, str, str]] = {  # server, check, status, finding
     "cut prompts": (counting(1500), "whole prompt", "failed", "prompts are cut at about "),
-    "no usage": (lambda heard: answer(heard, usage=None), "token counts", "note", "none are reported"),
+    "no usage": (lambda request: answer(request, usage=None), "token counts", "note", "none are reported"),
     "no limit": (
         odd(LIMIT, respond("chat", LONG, usage={"prompt_tokens": 40, "completion_tokens": 900})),
         *("output limit", "failed", "it is ignored: 900 tokens instead of at most 32"),
@@ -207,8 +207,8 @@ ODD: dict[str, tuple[Callable[[Incoming], Response], str, str, str]] = {  # serv
 
 @pytest.mark.parametrize("name", ODD)
 def test_odd_behaviour_of_a_server_is_found(shell: Shell, name: str) -> None:
-    said, which, status, finding = ODD[name]
-    with Server(said) as server:
+    message, which, status, finding = ODD[name]
+    with Server(message) as server:
         ended, found = check(shell, server)
     assert ended.code == (1 if status == "failed" else 0), ended.err
     assert (found[which]["status"], found[which]["finding"][: len(finding)]) == (status, finding)
@@ -230,7 +230,7 @@ def test_foreign_server_passes(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("response", "words"),
     [
         (Response(401, error_body("chat", "invalid_api_key", "Incorrect API key provided")), "refused the key"),
         (Response(402, error_body("chat", "x", "Insufficient credits")), "has no credit left (status 402): Insuffic"),
@@ -239,11 +239,11 @@ def test_foreign_server_passes(shell: Shell) -> None:
     ],
 )
 def test_account_that_cannot_be_used_ends_the_check_with_the_servers_words(
-    shell: Shell, said: Response, words: str
+    shell: Shell, response: Response, words: str
 ) -> None:
-    with Server(lambda _: said) as server:
+    with Server(lambda _: response) as server:
         ended, _ = check(shell, server)
-        assert len(server.heard) == 1
+        assert len(server.requests) == 1
     assert (ended.code, ended.out) == (3, "")
     assert words in ended.err
 
@@ -253,11 +253,11 @@ def test_key_goes_only_to_the_given_address(shell: Shell, monkeypatch: pytest.Mo
     monkeypatch.setenv("OPENAI_API_KEY", "sk-another-key-of-somebody")
     with Server(answer) as other, Server(lambda _: Response(307, "", {"location": f"{other.address}/v1"})) as server:
         ended, _ = check(shell, server, "--api-key-env", "MY_KEY")
-        assert (ended.code, other.heard) == (3, [])
-        assert {heard.headers["authorization"] for heard in server.heard} == {"Bearer sk-the-key-of-somebody"}
+        assert (ended.code, other.requests) == (3, [])
+        assert {request.headers["authorization"] for request in server.requests} == {"Bearer sk-the-key-of-somebody"}
     with Server(answer) as server:
         assert check(shell, server)[0].code == 0
-        assert not any("sk-another" in str(heard.headers) for heard in server.heard), "no key was named"
+        assert not any("sk-another" in str(request.headers) for request in server.requests), "no key was named"
 
 
 def test_only_model_of_a_server_is_found_and_of_several_one_is_asked_for(shell: Shell) -> None:
@@ -266,10 +266,12 @@ def test_only_model_of_a_server_is_found_and_of_several_one_is_asked_for(shell: 
         ended = shell("models", "check", "--base-url", house.openai_base_url, "--api", "chat")
         assert (ended.code, ended.out) == (2, "")
         assert "the server has 16 models; give one of them: openai:house-careful, openai:house-follower" in ended.err
-    with Server(lambda heard: Response(body=LISTED) if heard.path.endswith("/models") else answer(heard)) as server:
+    with Server(
+        lambda request: Response(body=LISTED) if request.path.endswith("/models") else answer(request)
+    ) as server:
         ended = shell("models", "check", "--base-url", server.base_url("chat"), "--api", "chat", "--json")
         assert json.loads(ended.out)["entry"]["model"] == "org/only-model"
-    with Server(lambda heard: Response(404, "no")) as server:
+    with Server(lambda request: Response(404, "no")) as server:
         ended = shell("models", "check", "--base-url", server.base_url("chat"), "--api", "chat")
         assert (ended.code, "the server lists no models" in ended.err) == (3, True)
 

@@ -70,10 +70,14 @@ def test_the_answers_are_those_that_the_model_gives_to_the_prompt(tmp_path: Path
     """The fake model's policy is called directly for comparison."""
     trial = run_trial(tmp_path, entry(PLAIN, "a", api=api), entry(REASONED, "b", api=api))
     for number, sent in enumerate((PLAIN, REASONED)):
-        said = [opinion("house-sharp", str(sent.render(one.position)), Random(0)) for one in FOUND.values()]
-        assert answers(trial.answers[number]) == [one.answer for one in said]
+        opinion_text = [opinion("house-sharp", str(sent.render(one.position)), Random(0)) for one in FOUND.values()]
+        assert answers(trial.answers[number]) == [one.answer for one in opinion_text]
         stated = {one.recorded.digest: one.stated.stated for one in trial.answers[number] if one.stated}
-        of_c = [(one.digest, o.stated) for one, o in zip(FOUND.values(), said, strict=True) if one.position.node == "C"]
+        of_c = [
+            (one.digest, o.stated)
+            for one, o in zip(FOUND.values(), opinion_text, strict=True)
+            if one.position.node == "C"
+        ]
         assert stated == (dict(of_c) if sent is REASONED else {})
     assert [one.recorded for one in trial.answers[1]] == list(FOUND.values())
     assert trial.spent.calls == 2 * len(FOUND)
@@ -106,9 +110,9 @@ def test_a_run_answers_for_the_positions_that_were_taken_from_it(tmp_path: Path)
     assert len(set(taken.values())) == 2
 
 
-def by_node(heard: Incoming) -> Response:
+def by_node(request: Incoming) -> Response:
     """Fail in a different way at each node: at E with a bad reply first, at C always."""
-    text = json.dumps(heard.body)
+    text = json.dumps(request.body)
     (node,) = re.findall(r"\\nnode: (.)\\n", text)
     match node:
         case "A":
@@ -120,7 +124,7 @@ def by_node(heard: Incoming) -> Response:
         case "D":
             return Response(400, error_body("responses", "context_length_exceeded", "prompt is too long"))
         case _:
-            return respond("responses", '{"answer": true}' if heard.re_asked else '{"answer": "yes"}')
+            return respond("responses", '{"answer": true}' if request.re_asked else '{"answer": "yes"}')
 
 
 def test_missing_answers_are_counted_by_cause(tmp_path: Path) -> None:
@@ -199,12 +203,12 @@ def test_a_body_is_billed_once_however_many_positions_share_it(tmp_path: Path) -
 def test_a_preflight_finds_a_wrong_model_before_any_question(tmp_path: Path) -> None:
     """The preflight sends one call for each form of answer, but none if the reply is cached or the run is offline."""
     prompts = entry(PLAIN, "a", model="m"), entry(PLAIN, "b", model="m", sample=1), entry(REASONED, "c", model="m")
-    with Server(lambda heard: Response(404, error_body("responses", "model_not_found", "there is no m"))) as server:
+    with Server(lambda request: Response(404, error_body("responses", "model_not_found", "there is no m"))) as server:
         lost = [replace(one, settings=one.settings.model_copy(update={"base_url": server.base_url("responses")}))
                 for one in prompts]  # fmt: skip
         with pytest.raises(AccountFault, match=r"has no model 'm'.*`model` in the entry of 'a'"):
             run_trial(tmp_path, *lost, preflight=True)
-        assert len(server.heard) == 1
+        assert len(server.requests) == 1
     house = entry(PLAIN, "a"), entry(PLAIN, "b", sample=1), entry(REASONED, "c")
     trial = run_trial(tmp_path, *house, preflight=True, name="here")
     assert trial.spent.calls == 3 * len(FOUND) + 3

@@ -72,14 +72,14 @@ def test_own_positions_parameters_and_prices_of_another_server(shell: Shell, mon
         shutil.copy(file, "own")
     price = {"m": {"input": 10, "cached_input": 1, "cache_write": 10, "output": 100}}
     Path("prices.yaml").write_text(yaml.safe_dump(price))
-    with Server(lambda heard: respond(heard.protocol)) as server:
+    with Server(lambda request: respond(request.protocol)) as server:
         flags = ("--api", "chat", "--base-url", server.base_url("chat"), "--parameters", "{temperature: 0.5}")
         more = (
             *("--positions", "own", "--prices", "prices.yaml", "--budget", "usd=1,calls=10", "--max-output", "77"),
             *("--reasks", "0", "--no-preflight"),
         )
         result = shell("prompts", "test", "plain", "--model", "openai:m", *flags, *more, "--output", "r")
-        bodies = [heard.body for heard in server.heard]
+        bodies = [request.body for request in server.requests]
     assert result.code == 0
     assert [(body["temperature"], body["max_tokens"], body["model"]) for body in bodies] == [(0.5, 77, "m")] * 3
     of_c = result.out.splitlines()[2].split()
@@ -90,7 +90,7 @@ def test_own_positions_parameters_and_prices_of_another_server(shell: Shell, mon
 
 def test_a_wrong_model_is_a_wrong_flag(shell: Shell) -> None:
     """The message names the flag, because there is no config entry."""
-    with Server(lambda heard: Response(404, error_body("chat", "model_not_found", "there is no m"))) as server:
+    with Server(lambda request: Response(404, error_body("chat", "model_not_found", "there is no m"))) as server:
         where = ("--api", "chat", "--base-url", server.base_url("chat"))
         result = shell("prompts", "test", "plain", "--model", "openai:m", *where, "--quiet")
     assert "; change `--model`; the answers so far are saved in " in result.err
@@ -199,11 +199,11 @@ class Interrupts:
         self.released, self.was_released = threading.Event(), list[bool]()
         self._first = threading.Lock()
 
-    def __call__(self, heard: Incoming) -> Response:
+    def __call__(self, request: Incoming) -> Response:
         if self._first.acquire(blocking=False):
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         self.was_released.append(self.released.wait(20))
-        return respond(heard.protocol)
+        return respond(request.protocol)
 
 
 def test_ctrl_c_does_not_wait_for_a_call_that_hangs(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -178,7 +178,7 @@ class _Work:
 
     def _tell(self, one: Round) -> str:
         """Return the feedback about a round. It is kept, since requests must repeat it exactly."""
-        file = self.folder / f"told-{one.number}.txt"
+        file = self.folder / f"feedback-{one.number}.txt"
         if file.exists():
             return read_text(file)
         rows = [] if one.training is None else ranking_rows(one.training)

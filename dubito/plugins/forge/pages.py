@@ -126,7 +126,7 @@ def _describe_round(one: Round, before: Round | None, forged: Forged, bench: Ben
     if forged.chosen is one:
         says.insert(0, Paragraph("The chosen round: the best on held-out deals.", answer=True))
     yield Section("", [*says, *_tables_of_sizes(one, bench)])
-    feedback = forged.folder / f"told-{one.number}.txt"
+    feedback = forged.folder / f"feedback-{one.number}.txt"
     if feedback.exists():
         yield Section("Feedback to the model", [Verbatim("after this round", read_text(feedback).strip())])
     if one.written.source:

@@ -538,7 +538,7 @@ def _check_words(subject: Subject) -> Iterator[Flaw]:
             ]
             events = state.apply(output, EVERYTHING)
             texts += [words.sentence(event, reader) for event in events]
-            texts += [line.said for line in teller.describe_move(seat, output, events)]
+            texts += [line.sentence for line in teller.describe_move(seat, output, events)]
             for panel in teller.panels():
                 texts += [panel.title, panel.badge, *panel.cards]
                 texts += [text for play in panel.plays for text in (play.claim, *play.cards)]

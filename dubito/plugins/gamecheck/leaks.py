@@ -297,7 +297,7 @@ class _Pair:
         """Return a finding for texts that differ although the events are equal."""
         file = find_file(self.subject, self.subject.game.words, self.subject.file("words.py"))
         part = extract_path(change).partition(".")[0]
-        what = {"panels": "Panel.public", "describe_move": "Line.said"}.get(part, part)
+        what = {"panels": "Panel.public", "describe_move": "Line.sentence"}.get(part, part)
         line = find_line(self.subject, file, part)
         return self._finding(file, what, f"{what} shows hidden information to seat {self.variant.seat}: {change}{line}")
 

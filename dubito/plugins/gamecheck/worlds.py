@@ -129,7 +129,7 @@ class SeatWorld:
         if self.teller is None:
             return {}
         panels = [panel.known() for panel in self.teller.panels()]
-        return {"panels": panels, "describe_move": [line.said for line in self.lines if line.said]}
+        return {"panels": panels, "describe_move": [line.sentence for line in self.lines if line.sentence]}
 
     def secret_words(self) -> list[str]:
         return [panel.truth for panel in self.teller.panels()] if self.teller is not None else []

@@ -65,7 +65,9 @@ class OpenSpielGame(Game["NoRules", State, GameEvent]):
     def cannot_play(self, bot: type[Player]) -> str | None:
         return bot.cannot_play(self.engine) if issubclass(bot, OpenSpielBot) else None
 
-    def said_of(self, bot: type[Player], rules: Mapping[str, object], settings: Mapping[str, object]) -> str | None:
+    def find_bot_warning(
+        self, bot: type[Player], rules: Mapping[str, object], settings: Mapping[str, object]
+    ) -> str | None:
         return bot.describe(self.engine, settings) if issubclass(bot, OpenSpielBot) else None
 
     @property

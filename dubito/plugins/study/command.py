@@ -68,9 +68,9 @@ def fork(
     with open_moment(moment) as found:
         names = [*dict.fromkeys([found.players[found.seat], *players])]
         first = int(time.time() * 1000)
-        company = [*dict.fromkeys([*found.players, *names])]
-        with open_opponents_of_run(found.run, company, games, first, lambda: False, server) as opponents:
-            kinds = dict(zip(company, opponents.kinds(company), strict=True))
+        seated = [*dict.fromkeys([*found.players, *names])]
+        with open_opponents_of_run(found.run, seated, games, first, lambda: False, server) as opponents:
+            kinds = dict(zip(seated, opponents.kinds(seated), strict=True))
             if fake_models := describe_fake_models(kinds):
                 note(fake_models)
             setups = [found.set_up(settings, f"{seed}/{k}" if worlds == "sampled" else None) for k in range(count)]

@@ -27,17 +27,17 @@ def play_deal(
     bots: Sequence[Bot],
     seed: int,
     number: int = 0,
-    told: Callable[[Sequence[GameEvent]], None] | None = None,
+    watch: Callable[[Sequence[GameEvent]], None] | None = None,
     max_rounds: int = 1000,
 ) -> State:
-    """Deal and play one game. `told` is called with the events of every move."""
+    """Deal and play one game. `watch` is called with the events of every move."""
     streams = DealStreams(seed, number)
     game = deal(max_rounds, streams.deck())
     table = seat_bots(game, bots, streams)
     while not game.over:
-        _, events = step(table, announce=told is not None)
-        if told is not None:
-            told(events)
+        _, events = step(table, announce=watch is not None)
+        if watch is not None:
+            watch(events)
     return game
 
 

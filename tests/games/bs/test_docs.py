@@ -90,9 +90,9 @@ def test_the_ten_minutes_work_line_by_line(here: Shell) -> None:
     assert written.startswith("written: bots/manual/bs/my_bot.py\n")
     assert checked.startswith("MyBot passed all checks in ")
     assert re.search(r"^MyBot ", ranking, re.MULTILINE)
-    told = line_of_shell(game.strip(), here)
-    assert told.startswith("The cards are dealt: MyBot holds 13")
-    assert "really" in told
+    output = line_of_shell(game.strip(), here)
+    assert output.startswith("The cards are dealt: MyBot holds 13")
+    assert "really" in output
 
 
 def test_the_config_gives_the_twin_its_setting(here: Shell) -> None:

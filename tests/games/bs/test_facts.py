@@ -34,24 +34,24 @@ def numbers(cards: Any) -> list[int]:
 
 def test_facts_match_the_engine() -> None:
     for game, position in games():
-        told, seat = BSFacts().facts(position), position.seat
+        facts, seat = BSFacts().facts(position), position.seat
         public = game.public
-        assert (told["node"], told["mover"], told["number"]) == (public.node, public.mover, public.number)
-        assert (told["pile"], told["hands"], told["round"]) == (public.pile, list(public.hands), public.round)
+        assert (facts["node"], facts["mover"], facts["number"]) == (public.node, public.mover, public.number)
+        assert (facts["pile"], facts["hands"], facts["round"]) == (public.pile, list(public.hands), public.round)
         held = numbers(game.hands[seat].cards)
-        assert told["hand"] == {str(number): n for number, n in sorted(Counter(held).items())}
-        assert told["legal"] == (held if public.node == "cards" else [])
-        assert (told["own_cards"], told["held_of_number"]) == (len(held), held.count(public.number))
-        assert told["played"] == (public.n_cards or None)
-        assert told["own_numbers"][0] == (public.number + (seat - public.mover) % 4) % 13
-        assert sorted(told["own_numbers"]) == list(range(13))
+        assert facts["hand"] == {str(number): n for number, n in sorted(Counter(held).items())}
+        assert facts["legal"] == (held if public.node == "cards" else [])
+        assert (facts["own_cards"], facts["held_of_number"]) == (len(held), held.count(public.number))
+        assert facts["played"] == (public.n_cards or None)
+        assert facts["own_numbers"][0] == (public.number + (seat - public.mover) % 4) % 13
+        assert sorted(facts["own_numbers"]) == list(range(13))
 
 
 def test_certain_cards_are_really_held() -> None:
     """The facts must also contain certain cards now and then, or the test would prove nothing."""
     certain, sure, own = 0, 0, 0
     for game, position in games():
-        told = BSFacts().facts(position)
+        facts = BSFacts().facts(position)
         known = position.known(Knowledge)
         for other in SEATS:
             real = Counter(numbers(game.hands[other].cards))
@@ -61,11 +61,11 @@ def test_certain_cards_are_really_held() -> None:
         in_pile = Counter(numbers(game.pile.cards))
         assert Counter(known.own_pile_cards()) <= in_pile
         own += len(known.own_pile_cards())
-        if told["sure_lie"]:
+        if facts["sure_lie"]:
             assert game._is_lie
             sure += 1
-        played = Counter(numbers(game.pile.cards[-game.public.n_cards :])) if told["played"] else Counter[int]()
-        assert played[told["number"]] <= 4 - told["placed"]
+        played = Counter(numbers(game.pile.cards[-game.public.n_cards :])) if facts["played"] else Counter[int]()
+        assert played[facts["number"]] <= 4 - facts["placed"]
     assert min(certain, own) > 200
     assert sure > 5
 
@@ -163,8 +163,8 @@ def test_own_cards_on_the_pile_are_counted_as_placed() -> None:
     """Seat 0 lied with a 4, and holds the other three when it is asked for 4s."""
     hands = with_hands(*HANDS).hands
     moves = [([hands[0].cards[4]], *NOBODY), *(([hands[seat].cards[4]], *NOBODY) for seat in (1, 2, 3))]
-    told = facts_of(with_hands(*HANDS), 0, *(move for turn in moves for move in turn))
-    assert (told["number"], told["own_in_pile"], told["held_of_number"], told["placed"]) == (4, {"4": 1}, 3, 4)
+    facts = facts_of(with_hands(*HANDS), 0, *(move for turn in moves for move in turn))
+    assert (facts["number"], facts["own_in_pile"], facts["held_of_number"], facts["placed"]) == (4, {"4": 1}, 3, 4)
 
 
 def test_picked_up_cards_are_known_until_maybe_played() -> None:
@@ -203,24 +203,24 @@ def test_a_history_only_grows_from_question_to_question() -> None:
     for _, position in games():
         if len(position.log) == 2:
             last.clear()  # a new game
-        told = BSFacts().facts(position)
+        facts = BSFacts().facts(position)
         before, moves = last.get(position.seat, ([], 0))
-        assert told["history"][: len(before)] == before
-        assert len(told["own_moves"]) == moves, "each question follows one more move"
-        assert all(told["history"][place].startswith("You ") for place in told["own_moves"])
-        last[position.seat] = (told["history"], moves + 1)
+        assert facts["history"][: len(before)] == before
+        assert len(facts["own_moves"]) == moves, "each question follows one more move"
+        assert all(facts["history"][place].startswith("You ") for place in facts["own_moves"])
+        last[position.seat] = (facts["history"], moves + 1)
 
 
 def test_steady_facts_and_keys_do_not_change() -> None:
     positions = [position for _, position in games() if position.seat == 2]
     first = BSFacts().facts(positions[0])
     for position in positions:
-        told = BSFacts().facts(position)
-        assert told.keys() == first.keys()
-        assert {key: told[key] for key in BSFacts().steady_facts()} == {
+        facts = BSFacts().facts(position)
+        assert facts.keys() == first.keys()
+        assert {key: facts[key] for key in BSFacts().steady_facts()} == {
             key: first[key] for key in BSFacts().steady_facts()
         }
-        json.dumps(told)
+        json.dumps(facts)
 
 
 def test_position_is_read_as_it_was_written() -> None:
@@ -242,7 +242,7 @@ def broken(change: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda p: p.pop("log"), "log: Field required"),
         (lambda p: p.update(format="dubito position 2"), "format: it is 'dubito position 2', not 'bs position 2'"),
@@ -255,8 +255,8 @@ def broken(change: Any) -> str:
         (lambda p: p["log"].clear(), "log: no game has this log"),
     ],
 )
-def test_impossible_position_is_refused(change: Any, said: str) -> None:
-    assert broken(change).startswith(said)
+def test_impossible_position_is_refused(change: Any, message: str) -> None:
+    assert broken(change).startswith(message)
 
 
 def test_file_of_an_earlier_version_is_refused() -> None:

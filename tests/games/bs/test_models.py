@@ -35,9 +35,9 @@ from tests.llm.kit import Incoming, NoWait, Server, respond
 PLAIN: Final = load_prompt("plain", REPO, GAME)
 MALFORMED: Final = "fallback:malformed"
 ILLEGAL: Final = "fallback:illegal"
-Said = str | Callable[[list[int]], str]  # a function of the held cards
+ScriptedReply = str | Callable[[list[int]], str]  # a function of the held cards
 
-CARDS: Final[list[tuple[Said, str]]] = [
+CARDS: Final[list[tuple[ScriptedReply, str]]] = [
     *((text, MALFORMED) for text in ('"3"', "3", "null", "true", '["3"]', "[[3]]", "[3, [3]]", "[3.0]", "[1.5]")),
     *(
         (text, MALFORMED)
@@ -51,7 +51,7 @@ CARDS: Final[list[tuple[Said, str]]] = [
     (lambda held: json.dumps([held[0]] * held.count(held[0])), "model"),
     (lambda held: json.dumps(held[:2]), "model"),
 ]
-BS: Final[list[tuple[Said, str]]] = [
+BS: Final[list[tuple[ScriptedReply, str]]] = [
     *((text, MALFORMED) for text in ("1", "0", '"true"', "null", "[true]", "[3]", "{}", "yes", "1.0")),
     *(("true", "model"), ("false", "model")),
 ]
@@ -63,24 +63,24 @@ class Scripted:
     def __init__(self) -> None:
         self.left = {"cards": list(CARDS), "bs": list(BS)}
 
-    def __call__(self, heard: Incoming) -> Any:
-        text = json.loads(heard.raw)["input"][-1]["content"]
+    def __call__(self, request: Incoming) -> Any:
+        text = json.loads(request.raw)["input"][-1]["content"]
         held = [
             int(card)
             for card in re.findall(r"^legal: (.*)$", str(text), re.MULTILINE)[-1:]
             for card in card.split(" | ")
         ]
         left = self.left["cards" if held else "bs"]
-        said: Said = left.pop(0)[0] if left else (lambda held: json.dumps(held[:1]) if held else "false")
-        return respond(heard.protocol, f'{{"answer": {said if isinstance(said, str) else said(held)}}}')
+        value: ScriptedReply = left.pop(0)[0] if left else (lambda held: json.dumps(held[:1]) if held else "false")
+        return respond(request.protocol, f'{{"answer": {value if isinstance(value, str) else value(held)}}}')
 
 
 @contextmanager
 def at_the_table(folder: Path, base_url: str) -> Iterator[tuple[Table, ModelLog]]:
     """Play a game of four model players that use this server."""
     bots = registry()
-    said = {"model": "m", "base_url": base_url, "reasks": 0, "fallback": "Player1"}
-    settings = build_settings(bots.find("OpenAIBot").cls, "x", said, GAME)
+    config = {"model": "m", "base_url": base_url, "reasks": 0, "fallback": "Player1"}
+    settings = build_settings(bots.find("OpenAIBot").cls, "x", config, GAME)
     calls = CallOptions(8, folder / "cache", False)
     with RunDb.create(folder / "run.db") as db:
         log, cache = ModelLog(db), ReplyCache(calls.cache)
@@ -130,15 +130,15 @@ def test_house_careful_plays_honestly_and_accuses_lies() -> None:
     careful = MODELS["house-careful"]
     lies = honest = 0
     for _, position in questions(2):
-        told = GAME.facts.facts(position)
+        facts = GAME.facts.facts(position)
         answer = careful(PLAIN.render(position).user, Random(0))["answer"]
-        if told["node"] == "bs":
-            assert answer is (told["sure_lie"] or told["mover_wins"])
-        elif told["held_of_number"]:
-            assert answer == [told["number"]] * told["held_of_number"]
+        if facts["node"] == "bs":
+            assert answer is (facts["sure_lie"] or facts["mover_wins"])
+        elif facts["held_of_number"]:
+            assert answer == [facts["number"]] * facts["held_of_number"]
             honest += 1
         else:
-            last = max(map(int, told["hand"]), key=told["own_numbers"].index)
+            last = max(map(int, facts["hand"]), key=facts["own_numbers"].index)
             assert answer == [last]
             lies += 1
     assert min(lies, honest) > 2

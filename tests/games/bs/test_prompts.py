@@ -118,7 +118,7 @@ def test_prompts_are_shown_and_tried_by_the_games_name(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("show", "plain", "--game", "bs", "--node", "C"), "'C' is not one of 'cards', 'bs'."),
         (
@@ -133,8 +133,8 @@ def test_prompts_are_shown_and_tried_by_the_games_name(shell: Shell) -> None:
         ),
     ],
 )
-def test_bad_input_is_reported_in_one_sentence(shell: Shell, words: tuple[str, ...], said: str) -> None:
+def test_bad_input_is_reported_in_one_sentence(shell: Shell, words: tuple[str, ...], message: str) -> None:
     shutil.copy(shipped_positions(GAME) / "pool.yaml", shell.folder)
-    told = shell("prompts", *words)
-    assert (told.code, told.out, told.err.count("\n")) == (2, "", 1)
-    assert said in told.err
+    result = shell("prompts", *words)
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert message in result.err

@@ -74,13 +74,13 @@ def test_a_turn_is_four_moves_and_a_round_four_turns(setup: Setup) -> None:
     for move, (game, seat, events) in enumerate(play_each_move(setup)):
         mover, number = turns % 4, turns % NUMBERS
         assert seat == (mover if move % 4 == 0 else [other for other in range(4) if other != mover][move % 4 - 1])
-        told = [type(event) for event in events]
-        turns += TurnEvent in told
-        rounds += RoundEvent in told
-        wins += WinEvent in told
-        assert move % 4 or told == [PlayEvent]
-        assert (move % 4 == 3) == (TurnEvent in told)
-        assert (RoundEvent in told) == (move % 16 == 15 or game.over)
+        kinds = [type(event) for event in events]
+        turns += TurnEvent in kinds
+        rounds += RoundEvent in kinds
+        wins += WinEvent in kinds
+        assert move % 4 or kinds == [PlayEvent]
+        assert (move % 4 == 3) == (TurnEvent in kinds)
+        assert (RoundEvent in kinds) == (move % 16 == 15 or game.over)
         if move % 4 == 0:
             assert events == [PlayEvent(mover, number, game.public.n_cards)]
     assert game.ending().game_counts == (turns, rounds) == (game.turns_played, rounds)

@@ -75,10 +75,10 @@ def reachable(root: object) -> list[object]:
 
 
 def test_events_contain_only_sizes() -> None:
-    told = {DealEvent, PlayEvent, TurnEvent, RoundEvent, WinEvent}
+    kinds = {DealEvent, PlayEvent, TurnEvent, RoundEvent, WinEvent}
     seen: list[GameEvent] = [event for event in deal_game().start if not event.silent]
-    play_deal([CalculatingLiar, Player1, Player1, CalculatingLiar], 2, told=seen.extend)
-    assert {type(event) for event in seen} == told
+    play_deal([CalculatingLiar, Player1, Player1, CalculatingLiar], 2, watch=seen.extend)
+    assert {type(event) for event in seen} == kinds
     assert all(type(one) in (int, tuple) for event in seen for one in reachable(event)[1:])
 
 

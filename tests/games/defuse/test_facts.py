@@ -57,15 +57,15 @@ def games(many: int = 80) -> Iterator[Watched]:
 def test_facts_match_the_engine() -> None:
     for watched in games():
         game = watched.game
-        told = DefuseFacts().facts(watched.position(game.seat))
-        assert told["hand"] == {card: n for card, n in game.hands[game.seat].items() if n}
-        assert (told["pile"], told["own_cards"]) == (len(game.pile), sum(game.hands[game.seat].values()))
-        assert told["other_cards"] == sum(game.hands[1 - game.seat].values())
-        assert Counter(told["played"]) == Counter(game.discard)
+        facts = DefuseFacts().facts(watched.position(game.seat))
+        assert facts["hand"] == {card: n for card, n in game.hands[game.seat].items() if n}
+        assert (facts["pile"], facts["own_cards"]) == (len(game.pile), sum(game.hands[game.seat].values()))
+        assert facts["other_cards"] == sum(game.hands[1 - game.seat].values())
+        assert Counter(facts["played"]) == Counter(game.discard)
         hidden = Counter(game.pile) + Counter(game.hands[1 - game.seat])
-        assert told["unseen"] == {card: n for card, n in hidden.items() if n}
+        assert facts["unseen"] == {card: n for card, n in hidden.items() if n}
         legal = [output for output in (*ACTS, *range(30)) if game.why_illegal(output) is None]
-        assert told["legal"] == legal
+        assert facts["legal"] == legal
 
 
 def test_known_cards_of_the_pile_are_right() -> None:
@@ -94,14 +94,14 @@ def test_known_cards_of_the_pile_are_right() -> None:
 
 def test_stated_chances_match_frequencies() -> None:
     """If the bomb is on top with a stated chance of about a tenth, it is there in about a tenth of cases."""
-    said, came = 0.0, 0
+    text, came = 0.0, 0
     for watched in games():
         chance = watched.known(watched.game.seat).pile.chance_on(0) if watched.game.node == "turn" else 0
         if chance and chance < 1:
-            said += chance
+            text += chance
             came += watched.game.pile[-1] == "bomb"
-    assert said > 40
-    assert abs(came - said) < 3 * said**0.5
+    assert text > 40
+    assert abs(came - text) < 3 * text**0.5
 
 
 def test_chance_is_spread_over_unseen_places() -> None:
@@ -155,12 +155,12 @@ def other_world(deal: int) -> State:
 
 def test_draws_since_a_look_are_counted() -> None:
     watched = Watched(State([["defuse", "see"], ["defuse", "skip"]], PILE[::-1], Random(0)))
-    told = []
+    counts = []
     for output in ("see", "draw", "draw", 2):
         watched.move(output)
         pile = watched.known(0).pile
-        told.append((pile.looked, pile.hidden, pile.cards[:2], pile.bomb_range()))
-    assert told == [
+        counts.append((pile.looked, pile.hidden, pile.cards[:2], pile.bomb_range()))
+    assert counts == [
         (0, False, ["skip", "bomb"], (1, 1)),
         (1, False, ["bomb", "nothing"], (0, 0)),
         (2, False, ["nothing", None], (1, 14)),

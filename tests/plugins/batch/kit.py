@@ -205,10 +205,10 @@ class Provider(Loopback):
 
     def reply(self, protocol: Api, body: dict[str, Any], tier: str | None = None) -> dict[str, Any]:
         """Answer yes or no, depending on the request and on whether the model could reason before its answer."""
-        said = reply_body(protocol, json.dumps(_fill_fields(body), ensure_ascii=False))
+        response = reply_body(protocol, json.dumps(_fill_fields(body), ensure_ascii=False))
         if tier is not None:
-            (said["usage"] if protocol == "messages" else said)["service_tier"] = tier
-        return said
+            (response["usage"] if protocol == "messages" else response)["service_tier"] = tier
+        return response
 
 
 class Killed(Exception):

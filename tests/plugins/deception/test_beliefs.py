@@ -106,7 +106,7 @@ def test_a_model_whose_beliefs_cannot_be_used_has_counts_but_no_figures(
     tmp_path: Path, shell: Shell, beliefs: dict[str, object], counts: dict[str, object]
 ) -> None:
     """Its answers are played, and the sheet shows why there is no figure."""
-    with Server(lambda heard: respond(heard.protocol, json.dumps({**beliefs, "answer": False}))) as server:
+    with Server(lambda request: respond(request.protocol, json.dumps({**beliefs, "answer": False}))) as server:
         run_games(small(player_at(server, prompt="beliefs"), games=2, turns=24), tmp_path / "r")
     result = shell("deception", "r", "--json", "--quiet", "--output", "sheet")
     assert result.code == 0, result.err

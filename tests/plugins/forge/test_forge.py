@@ -44,14 +44,14 @@ def forge_with(shell: Shell, model: str, *more: str) -> tuple[int, str]:
 
 
 def test_a_rising_model_is_told_its_results_and_its_best_round_is_chosen(shell: Shell) -> None:
-    code, said = forge_with(shell, "house-writer", "--rounds", "2", "--output", "out")
-    assert code == 0, said
-    assert "calls: 2, " in said
-    assert re.search(r"chosen: round \d, the best on 3 held-out deals that no round saw, [+-]", said)
-    told = (shell.folder / "out" / "told-1.txt").read_text()
-    assert "- your bot: " in told
-    assert "- RandomBoi" not in told  # the reference plays the same seats in other games
-    assert "The costliest decisions:\n- game " in told
+    code, output = forge_with(shell, "house-writer", "--rounds", "2", "--output", "out")
+    assert code == 0, output
+    assert "calls: 2, " in output
+    assert re.search(r"chosen: round \d, the best on 3 held-out deals that no round saw, [+-]", output)
+    text = (shell.folder / "out" / "feedback-1.txt").read_text()
+    assert "- your bot: " in text
+    assert "- RandomBoi" not in text  # the reference plays the same seats in other games
+    assert "The costliest decisions:\n- game " in text
     first, second = ((shell.folder / "out" / "report" / f"round-{n}.html").read_text() for n in (1, 2))
     assert "What changed" in second
     assert "What changed" not in first
@@ -69,12 +69,12 @@ def test_a_rising_model_is_told_its_results_and_its_best_round_is_chosen(shell: 
 
 def test_a_forge_is_replayed_offline_from_the_cache(shell: Shell) -> None:
     """The file is not played, since a busy machine can make a bot too late, which changes the next request."""
-    _, said = forge_with(shell, "house-writer-syntax", "--rounds", "2", "--output", "out")
+    _, output = forge_with(shell, "house-writer-syntax", "--rounds", "2", "--output", "out")
     _, again = forge_with(shell, "house-writer-syntax", "--rounds", "2", "--output", "again", "--offline")
     calls = re.compile(r"calls: .*")
-    assert calls.findall(said)[0].startswith("calls: 2, ")
+    assert calls.findall(output)[0].startswith("calls: 2, ")
     assert calls.findall(again) == ["calls: 0, tokens: 0, cost $0.0000"]
-    assert calls.sub("", again.replace("pages: again/", "pages: out/")) == calls.sub("", said)
+    assert calls.sub("", again.replace("pages: again/", "pages: out/")) == calls.sub("", output)
 
 
 def read_pages(folder: Path) -> dict[str, str]:
@@ -154,10 +154,10 @@ def test_a_model_is_compared_as_player_programmer_and_advised_player(shell: Shel
 
 
 def test_other_games_are_described_and_played(shell: Shell) -> None:
-    code, said = forge_with(shell, "house-writer", "--rounds", "1", "--game", "defuse", "--output", "out")
-    assert code == 0, said
-    assert "round 1: played 3 training deals" in said
-    assert "- your bot: " in (shell.folder / "out" / "told-1.txt").read_text()
+    code, output = forge_with(shell, "house-writer", "--rounds", "1", "--game", "defuse", "--output", "out")
+    assert code == 0, output
+    assert "round 1: played 3 training deals" in output
+    assert "- your bot: " in (shell.folder / "out" / "feedback-1.txt").read_text()
 
 
 SENTENCES = {
@@ -182,29 +182,29 @@ def test_every_mistake_is_tested() -> None:
 
 @pytest.mark.parametrize("mistake", SENTENCES)
 def test_a_file_that_cannot_be_played_counts_as_a_round(shell: Shell, mistake: str) -> None:
-    code, said = forge_with(shell, f"house-writer-{mistake}", "--rounds", "1", "--output", "out")
+    code, output = forge_with(shell, f"house-writer-{mistake}", "--rounds", "1", "--output", "out")
     assert code == 1
-    assert SENTENCES[mistake] in said
-    assert "no round wrote a bot that can play" in said
-    assert SENTENCES[mistake] in (shell.folder / "out" / "told-1.txt").read_text()
+    assert SENTENCES[mistake] in output
+    assert "no round wrote a bot that can play" in output
+    assert SENTENCES[mistake] in (shell.folder / "out" / "feedback-1.txt").read_text()
     assert not (shell.folder / "out" / "training-1").exists()
 
 
 @pytest.mark.parametrize("mistake", in_gate(REMARKS, ["spy"]))
 def test_a_file_with_a_remark_plays(shell: Shell, mistake: str) -> None:
-    code, said = forge_with(shell, f"house-writer-{mistake}", "--rounds", "2" if mistake == "same" else "1")
-    assert code == 0, said
-    assert REMARKS[mistake] in said
-    assert "chosen: round 1" in said
+    code, output = forge_with(shell, f"house-writer-{mistake}", "--rounds", "2" if mistake == "same" else "1")
+    assert code == 0, output
+    assert REMARKS[mistake] in output
+    assert "chosen: round 1" in output
     # The spy ends if it can read a file of the forge, or use the network.
-    assert "SystemExit" not in said
+    assert "SystemExit" not in output
 
 
 def test_a_file_of_five_megabytes_is_refused(shell: Shell) -> None:
-    code, said = forge_with(shell, "house-writer-huge", "--rounds", "1", "--max-output", "3000000")
+    code, output = forge_with(shell, "house-writer-huge", "--rounds", "1", "--max-output", "3000000")
     assert code == 1
-    assert "the file has 5,400,286 bytes" in said
-    assert "at most 100,000 are allowed" in said
+    assert "the file has 5,400,286 bytes" in output
+    assert "at most 100,000 are allowed" in output
 
 
 @pytest.mark.at_length
@@ -215,12 +215,12 @@ def test_more_rounds_continue_a_forge(shell: Shell) -> None:
 
 @pytest.mark.at_length
 def test_a_budget_stops_the_forge_and_the_same_command_resumes(shell: Shell) -> None:
-    code, said = forge_with(shell, "house-writer", "--rounds", "2", "--budget", "calls=1", "--output", "out")
+    code, output = forge_with(shell, "house-writer", "--rounds", "2", "--budget", "calls=1", "--output", "out")
     assert code != 0
-    assert "resumes" in said
-    code, said = forge_with(shell, "house-writer", "--rounds", "2", "--output", "out")
+    assert "resumes" in output
+    code, output = forge_with(shell, "house-writer", "--rounds", "2", "--output", "out")
     assert code == 0
-    assert "calls: 2, " in said
+    assert "calls: 2, " in output
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def run_forge(bench: Bench, folder: Path, model: str = "house-writer", rounds: i
     return forge(Order(model, settings, rounds, deals, deals), bench, folder, ModelProgress(), lambda line: None)
 
 
-KILLS = ("round-1/bot.py", "training-1/manifest.yaml", "told-1.txt", "round-2/bot.py", "held-out-*/manifest.yaml")
+KILLS = ("round-1/bot.py", "training-1/manifest.yaml", "feedback-1.txt", "round-2/bot.py", "held-out-*/manifest.yaml")
 
 
 def wait_for_file(process: "subprocess.Popen[str]", folder: Path, pattern: str) -> None:

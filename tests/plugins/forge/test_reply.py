@@ -1,4 +1,4 @@
-"""A bot's file is found in a reply, and each fault is said in one sentence. Nothing is executed."""
+"""A bot's file is found in a reply, and each fault is reported in one sentence. Nothing is executed."""
 
 import pytest
 
@@ -59,7 +59,7 @@ def test_a_fault_is_said_in_one_sentence(reply: str, why: str) -> None:
         ("print(1)", "print"),
     ],
 )
-def test_what_is_useless_behind_the_walls_is_said(line: str, word: str) -> None:
+def test_remark_names_what_is_useless_in_the_sandbox(line: str, word: str) -> None:
     written = read_bot(block(f"{line}\n{BOT}"), {}, [])
     assert written.source
     (remark,) = written.remarks

@@ -69,10 +69,10 @@ def test_prompt_that_reveals_hidden_information_is_detected(kuhn: Shell, planted
 def test_the_byte_is_the_first_that_differs(kuhn: Shell) -> None:
     exchange(USER, ("What do you do?\n", "What do you do?\n{{ deck | join }}\n"))
     (line,) = kuhn("prompts", "audit", "prompts/kuhn/plain").out.splitlines()
-    said = re.search(r"byte (\d+) of the user text \(line 2\).*: '(\w)\w+' or '(\w)\w+'$", line)
-    assert said
-    assert said[2] != said[3]
-    assert int(said[1]) > len("You hold the jack. What do you do?\n")
+    found = re.search(r"byte (\d+) of the user text \(line 2\).*: '(\w)\w+' or '(\w)\w+'$", line)
+    assert found
+    assert found[2] != found[3]
+    assert int(found[1]) > len("You hold the jack. What do you do?\n")
 
 
 def test_game_that_reveals_hidden_information_is_detected(kuhn: Shell) -> None:

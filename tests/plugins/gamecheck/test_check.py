@@ -80,7 +80,7 @@ def test_diverging_game_is_not_tried_further(shell: Shell) -> None:
     assert line.endswith("game.py: deal returns a different game for the same stream; only draw from `chance`")
 
 
-def said_of(probes: Sequence[Probe], game: Game, legal: Callable[[Any], Any]) -> list[str]:
+def describe_flaws(probes: Sequence[Probe], game: Game, legal: Callable[[Any], Any]) -> list[str]:
     subject = Subject(changed_game(game, legal=legal), Path.cwd())
     return [flaw.sentence for probe in probes for flaw in probe(subject)]
 
@@ -101,31 +101,31 @@ def said_of(probes: Sequence[Probe], game: Game, legal: Callable[[Any], Any]) ->
     ],
 )
 def test_bounds_of_a_list_of_numbers_are_checked(places: Callable[[int], Any], sentence: str) -> None:
-    said = said_of(
+    flaws = describe_flaws(
         (check_shapes, check_lists),
         GAMES["defuse"],
         lambda view: view.legal() if view.node == "turn" else places(view.pile),
     )
-    assert any(sentence in each for each in said) if sentence else not said, said
+    assert any(sentence in each for each in flaws) if sentence else not flaws, flaws
 
 
 def test_listing_cards_is_a_flaw() -> None:
-    (said,) = said_of((check_shapes,), GAMES["bs"], lambda view: [True, False] if view.node == "bs" else [[]])
-    assert said == "view().legal() lists outputs at node cards, whose answer is Cards; return None"
+    (flaws,) = describe_flaws((check_shapes,), GAMES["bs"], lambda view: [True, False] if view.node == "bs" else [[]])
+    assert flaws == "view().legal() lists outputs at node cards, whose answer is Cards; return None"
 
 
 def test_a_choice_without_names_needs_a_list() -> None:
     nodes = (Node("turn", "turn", Choice(None)), GAMES["defuse"].nodes[1])
-    (said,) = said_of((check_shapes,), changed_game(GAMES["defuse"], nodes=nodes), lambda view: None)
-    assert said == "view().legal() and the Choice of node turn list nothing, so a person has no buttons"
+    (flaws,) = describe_flaws((check_shapes,), changed_game(GAMES["defuse"], nodes=nodes), lambda view: None)
+    assert flaws == "view().legal() and the Choice of node turn list nothing, so a person has no buttons"
 
 
 @pytest.mark.at_length
 @pytest.mark.usefixtures("stacks")
 def test_list_that_reveals_hidden_state_is_reported() -> None:
     stacks = find_game("stacks", Path.cwd())
-    (said,) = said_of((check_leaks,), stacks, lambda view: view._state.hands[view._state.seat - 1])
-    assert said.startswith("view() shows hidden information: legal(): [")
+    (flaws,) = describe_flaws((check_leaks,), stacks, lambda view: view._state.hands[view._state.seat - 1])
+    assert flaws.startswith("view() shows hidden information: legal(): [")
 
 
 def checked(shell: Shell, name: str, *flags: str) -> Result:
@@ -237,9 +237,9 @@ def test_endless_call_is_reported_with_its_line(
     first = text.partition(before)[0].count("\n") + 1
     Path(file).write_text(text.replace(before, f"        {loop}\n{before}"))
     result = shell("games", "check", "stacks", "--quick")
-    told = re.fullmatch(rf"{file}: {call} has not returned after 0.2 s \(line (\d+), in {within}\)\n", result.out)
-    assert told, result
-    assert first <= int(told[1]) <= first + loop.count("\n")
+    found = re.fullmatch(rf"{file}: {call} has not returned after 0.2 s \(line (\d+), in {within}\)\n", result.out)
+    assert found, result
+    assert first <= int(found[1]) <= first + loop.count("\n")
 
 
 @pytest.mark.usefixtures("stacks")

@@ -248,9 +248,9 @@ def test_each_invalid_file_has_a_reason(tmp_path: Path) -> None:
     assert not any("\n" in reason or str(tmp_path) in reason for reason in reasons.values())
 
 
-def review(file: Path, **said: Any) -> None:
+def review(file: Path, **values: Any) -> None:
     digest = sha256(file.read_bytes()).hexdigest()
-    file.with_name(f"{file.stem}.review.yaml").write_text(json.dumps({"submission": digest, "by": "Ada", **said}))
+    file.with_name(f"{file.stem}.review.yaml").write_text(json.dumps({"submission": digest, "by": "Ada", **values}))
 
 
 def model_decisions(folder: Path) -> list[tuple[str, bool]]:
@@ -260,7 +260,7 @@ def model_decisions(folder: Path) -> list[tuple[str, bool]]:
 
 
 @pytest.mark.parametrize(
-    ("asked", "turned", "tier", "said"),
+    ("asked", "turned", "tier", "message"),
     [
         (
             60,
@@ -274,7 +274,7 @@ def model_decisions(folder: Path) -> list[tuple[str, bool]]:
     ],
 )
 def test_review_sample_determines_the_tier(
-    folder: Path, tmp_path: Path, asked: int, turned: int, tier: str, said: str
+    folder: Path, tmp_path: Path, asked: int, turned: int, tier: str, message: str
 ) -> None:
     """In the first `turned` requests, both new answers are changed."""
     file = Path(shutil.copy(folder / "submissions" / f"{MODEL}.zip", tmp_path))
@@ -288,7 +288,7 @@ def test_review_sample_determines_the_tier(
     with verify_submissions(tmp_path, folder, 1) as found:
         ((_, (one,)),) = found.books
         assert one.tier == tier
-        assert any(sentence.startswith(said) for sentence in one.tier_reasons)
+        assert any(sentence.startswith(message) for sentence in one.tier_reasons)
 
 
 def test_review_can_challenge_its_own_file_only(folder: Path, tmp_path: Path) -> None:
@@ -390,9 +390,9 @@ def test_folder_without_submissions_is_an_error(shell: Shell) -> None:
 
 def test_documented_review_and_workflow_are_valid() -> None:
     page = (REPO / "dubito" / "plugins" / "leaderboard" / "docs" / "leaderboard.md").read_text()
-    (said,) = (yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```$", page, re.M | re.S))
+    (found,) = (yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```$", page, re.M | re.S))
     workflow = yaml.safe_load((REPO / "examples" / "leaderboard" / "leaderboard.yml").read_text())
-    assert len(Review.model_validate(said).asked) == 2
+    assert len(Review.model_validate(found).asked) == 2
     commands = [step["run"] for step in workflow["jobs"]["site"]["steps"] if "run" in step]
     url = '--url "https://OWNER.github.io/REPOSITORY"'
     assert commands[-1] == f"dubito leaderboard submissions --output site --strict {url}"
@@ -408,16 +408,16 @@ def test_example_submissions_are_valid() -> None:
 def test_challenge_is_the_config_of_its_ladder() -> None:
     folder = REPO / "examples" / "challenge"
     config = REPO / "examples" / "challenge.yaml"
-    said = resolve(parse_config(read_config(config), str(config)), find_bots(REPO)).experiment
+    experiment = resolve(parse_config(read_config(config), str(config)), find_bots(REPO)).experiment
     with verify_submissions(folder / "submissions", REPO, 1) as found:
         assert [one.reason for one in found.invalid] == []
         ((_, (proven,)),) = found.books
         ladder = proven.run.planned
         rows = contender_ranking(proven.run.tally, list_contenders(ladder), proven.run.game.results)
     assert [ladder.bots, ladder.seed, ladder.rules, ladder.table_sizes] == [
-        *(said.bots, said.seed, said.rules, said.table_sizes)
+        *(experiment.bots, experiment.seed, experiment.rules, experiment.table_sizes)
     ]
-    assert (ladder.deals, said.deals) == (100, 100)
+    assert (ladder.deals, experiment.deals) == (100, 100)
     stated = re.findall(r"^(\w+) +hand-written +\d+ +100  (\S+ \[.*\])$", (folder / "README.md").read_text(), re.M)
     assert dict(stated) == {row.contender.name: cell_text(row.rates["score"], "rate") for row in rows}
     assert rows[-1].contender.name == "RandomBoi"

@@ -204,11 +204,11 @@ def climbed(shell: Shell, *words: str) -> str:
 
 def test_a_ladder_ends_with_the_first_bot_that_wins(shell: Shell) -> None:
     book = cut("dubito-1", shell.folder, deals=200)
-    said = climbed(shell, "RandomBoi", "--book", book)
-    *_, last = [line for line in said.splitlines() if line.endswith(("beaten", "undecided", "stronger"))]
+    output = climbed(shell, "RandomBoi", "--book", book)
+    *_, last = [line for line in output.splitlines() if line.endswith(("beaten", "undecided", "stronger"))]
     assert last.endswith("stronger")
-    assert said.count("stronger") == 1
-    assert f"; {last.split()[0]} is the weakest that beats it" in said
+    assert output.count("stronger") == 1
+    assert f"; {last.split()[0]} is the weakest that beats it" in output
     strongest = climbed(shell, "Sherlock", "--book", book)
     assert "Sherlock stands on " in strongest
     assert "; no bot beats it" in strongest

@@ -43,8 +43,10 @@ def test_slow_server_is_asked_one_short_question_first(
     (short,) = before
     assert short.size < 1.05 * min(call.size for call in games)
     assert games[0].known >= 0.9 * short.size, "the first game needs what the server has read"
-    said = r"the server is slow: a question takes .* s, a game .* s, and all games .* s, depending on what it remembers"
-    assert re.search(said, ran.err), ran.err
+    message = (
+        r"the server is slow: a question takes .* s, a game .* s, and all games .* s, depending on what it remembers"
+    )
+    assert re.search(message, ran.err), ran.err
     assert re.search(r"\d+ s per question, about \d+ s per game", (shell.folder / "slow" / "run.log").read_text())
 
     _, fast, _ = play(shell, model, "fast", "--cache", "other")

@@ -162,17 +162,17 @@ def test_examples_of_the_card_read_the_dataset(
     exec(example, found)  # noqa: S102
     assert [*found["decisions"]["request"]] == expected
     if "lies" in found:
-        told = Counter[str]()
+        counts = Counter[str]()
         for game in rows("games", "."):
             for player, condition, lies in zip(game["players"], game["conditions"], game["lies"], strict=True):
                 for kind in ("chosen", "could_be_honest"):
-                    told[f"{kind} {player} {condition}"] += lies[kind]
+                    counts[f"{kind} {player} {condition}"] += lies[kind]
         counted = {
             f"{kind} {row['players']} {row['conditions']}": row[kind]
             for row in found["lies"].to_dicts()
             for kind in ("chosen", "could_be_honest")
         }
-        assert counted == told
+        assert counted == counts
     if "games" in found:
         first = rows("games", ".")[0]
         assert found["games"]["counts"][0][2]["bluffs"] == first["counts"][2]["bluffs"]
@@ -193,13 +193,13 @@ def test_voluntary_and_forced_lies_are_in_games_and_decisions(shell: Shell) -> N
     """A game has all of a seat's bluffs. A decision to bluff leads to a voluntary one, or turns out honest."""
     assert shell("export", "r", "--dataset", "d", "--quiet").code == 0
     games = {row["game"]: row for row in rows("games")}
-    told = Counter[tuple[int, int, str]]()
+    counted = Counter[tuple[int, int, str]]()
     for row in games.values():
         for seat, (lies, counts) in enumerate(zip(row["lies"], row["counts"], strict=True)):
             assert lies["chosen"] + lies["forced"] == counts["bluffs"]
             assert lies.pop("could_be_honest") == counts["play_turns"] - lies["forced"]
-            told.update({(row["game"], seat, lie): count for lie, count in lies.items()})
-    assert {"chosen", "forced"} == {lie for _, _, lie in +told}
+            counted.update({(row["game"], seat, lie): count for lie, count in lies.items()})
+    assert {"chosen", "forced"} == {lie for _, _, lie in +counted}
     turns = {}
     for row in rows("decisions"):
         turns[row["game"], row["seat"], row["turn"]] = row["lie"]
@@ -207,7 +207,7 @@ def test_voluntary_and_forced_lies_are_in_games_and_decisions(shell: Shell) -> N
             assert row["lie"] in (("chosen", None) if json.loads(row["answer"]) else (None,))
     models = {(game, seat) for game, seat, _ in turns}
     of_turns = Counter((game, seat, lie) for (game, seat, _), lie in turns.items() if lie)
-    assert of_turns == Counter({place: n for place, n in told.items() if n and place[:2] in models})
+    assert of_turns == Counter({place: n for place, n in counted.items() if n and place[:2] in models})
 
 
 def test_events_of_all_games_are_in_order(shell: Shell) -> None:

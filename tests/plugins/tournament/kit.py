@@ -40,15 +40,15 @@ def tournament(folder: Path, scripts: dict[str, str], **config: object) -> Tourn
     """Return a tournament of scripts with short deadlines."""
     commands = {name: str(write(folder, f"{name}.sh", script)) for name, script in scripts.items()}
     content = {"games": ["kuhn_poker"], "secret": "of the tests alone", **QUICK, **config, "bots": commands}
-    said = validate_config(content, "the test", {})
-    return Tournament(said, load_bots(said, folder, "the test"), said.secret or "")
+    experiment = validate_config(content, "the test", {})
+    return Tournament(experiment, load_bots(experiment, folder, "the test"), experiment.secret or "")
 
 
 def pair(folder: Path, one: str, other: str, apart: bool = False, **config: object) -> Pair:
-    told = tournament(folder, {"one": one, "other": other}, **config)
+    entered = tournament(folder, {"one": one, "other": other}, **config)
     methods = METHODS[:1] if apart else ()
-    confinement = Confinement(int(told.config.memory_gb * (1 << 30)), None, methods, allow_unsandboxed=True)
-    return Pair(told, Pairing(0, (0, 1)), folder / "run", confinement)
+    confinement = Confinement(int(entered.config.memory_gb * (1 << 30)), None, methods, allow_unsandboxed=True)
+    return Pair(entered, Pairing(0, (0, 1)), folder / "run", confinement)
 
 
 NOWHERE = Confinement(MEMORY, None, (), allow_unsandboxed=True)

@@ -32,8 +32,8 @@ def met(folder: Path, one: str, other: str = GOOD, **config: object) -> list[Mat
 
 
 def test_bot_sees_only_its_own_processes_and_data(tmp_path: Path) -> None:
-    told = f"{{ {PRIVATE.format(run=tmp_path / 'run')}; }} >&2; exit 0"
-    for line in met(tmp_path, acting(FIRST, first='echo x > "$DUBITO_DATA/x"', last=told)):
+    script = f"{{ {PRIVATE.format(run=tmp_path / 'run')}; }} >&2; exit 0"
+    for line in met(tmp_path, acting(FIRST, first='echo x > "$DUBITO_DATA/x"', last=script)):
         assert line.strikes == []
         seat = line.seats.index("one")
         count, listed, *rest = line.stderr[seat].splitlines()

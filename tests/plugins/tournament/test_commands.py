@@ -47,8 +47,8 @@ def test_example_can_be_played_ranked_and_replayed(shell: Shell, tmp_path: Path)
     )
     assert "Match 0: " in (pages / "matches" / "0.html").read_text()
     assert shell("tournament", "replay", "tournaments/tournament").out == "identical: 4 matches\n"
-    told = shell("tournament", "replay", "tournaments/tournament", "--match", "3").out.splitlines()
-    assert told[0].startswith("0. chance: ")
+    output = shell("tournament", "replay", "tournaments/tournament", "--match", "3").out.splitlines()
+    assert output[0].startswith("0. chance: ")
     assert shell("tournament", "replay", "tournaments/tournament", "--match", "4").code == 2
     path = tmp_path / "tournaments/tournament/matches/0-kuhn_poker/random--first.jsonl"
     path.write_text(
@@ -154,10 +154,10 @@ def test_check_lists_violations_with_places(shell: Shell, tmp_path: Path) -> Non
 @pytest.mark.usefixtures("fewer_partners")
 def test_check_shows_the_error_output_of_a_failing_bot(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("import no_such_module")
-    said = shell("tournament", "check", f"{sys.executable} broken.py", *CHECKS["check"]).out.splitlines()
-    assert said[1] == "FAILED    starts, and runs until the end of the match"
-    assert "No module named 'no_such_module'" in said[2]
-    assert [line[:8] for line in said[1:] if line[:1] != " "] == ["FAILED  ", *["skipped "] * 4]
+    outputs = shell("tournament", "check", f"{sys.executable} broken.py", *CHECKS["check"]).out.splitlines()
+    assert outputs[1] == "FAILED    starts, and runs until the end of the match"
+    assert "No module named 'no_such_module'" in outputs[2]
+    assert [line[:8] for line in outputs[1:] if line[:1] != " "] == ["FAILED  ", *["skipped "] * 4]
 
 
 def test_qualify_accepts_spaces_and_needs_two_matches_for_an_interval(shell: Shell, tmp_path: Path) -> None:

@@ -43,14 +43,14 @@ def config(home: Path, bots: dict[str, str], **more: object) -> Path:
     return path
 
 
-def met(told: Tournament, run: Path, apart: bool = True) -> list[MatchLine]:
+def met(tournament: Tournament, run: Path, apart: bool = True) -> list[MatchLine]:
     """Return the matches between a tournament's first two bots. `run` is its folder."""
     run.mkdir(parents=True)
     (run / "secret").write_text(SECRET)
     cores = available_cores()
-    memory, methods = int(told.config.memory_gb * (1 << 30)), METHODS[:1] if apart else ()
+    memory, methods = int(tournament.config.memory_gb * (1 << 30)), METHODS[:1] if apart else ()
     confinement = Confinement(memory, (cores[0], cores[-1]), methods, allow_unsandboxed=True)
-    pair = Pair(told, Pairing(0, (0, 1)), run, confinement)
+    pair = Pair(tournament, Pairing(0, (0, 1)), run, confinement)
     facts = pair.enforced_limits()
     assert facts["own core"] or len(cores) < 2
     if apart and not facts["no access to other files"]:
@@ -106,9 +106,9 @@ def test_path_too_long_for_the_system_does_not_stop_tournament(tmp_path: Path, m
         os.chdir("d" * 200)
     Path("x").write_text(SECRET)
     monkeypatch.chdir(tmp_path)
-    told = read(path, {})
-    assert set(told.hidden) == {path}
-    assert list(told.bots[0].digests()) == ["bots/one.sh"]
+    tournament = read(path, {})
+    assert set(tournament.hidden) == {path}
+    assert list(tournament.bots[0].digests()) == ["bots/one.sh"]
     subprocess.run(["/bin/rm", "-rf", tmp_path / "bots"], check=True)
 
 
@@ -159,8 +159,8 @@ def test_busy_bot_stays_on_its_core(tmp_path: Path, apart: bool) -> None:
 def test_hostile_bots_do_not_change_other_results(tmp_path: Path) -> None:
     logs: list[Log] = []
     for name, bots in (("without", HONEST), ("with", HONEST | HOSTILE)):
-        told = read(config(tmp_path / "home", bots), {})
-        logs.append(play_tournament(told, tmp_path / name, silent))
+        tournament = read(config(tmp_path / "home", bots), {})
+        logs.append(play_tournament(tournament, tmp_path / name, silent))
     without, with_them = (texts(log.folder) for log in logs)
     assert without.items() <= with_them.items()
     one, other = (compute_standings(log, resamples=0).games[0] for log in logs)

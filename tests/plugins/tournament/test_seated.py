@@ -57,15 +57,15 @@ def lines_of_a_match(answers: int) -> str:
 
 
 def test_player_answers_on_its_turn() -> None:
-    said = io.StringIO()
+    output = io.StringIO()
     play(
         Entrant("FirstLegal", FirstLegal),
         None,
         MatchSeat("kuhn_poker", 0, 1, 0),
         io.StringIO(lines_of_a_match(1)),
-        said,
+        output,
     )
-    assert said.getvalue() == "0\n"
+    assert output.getvalue() == "0\n"
 
 
 @pytest.mark.parametrize("lines", ["", "kuhn_poker\n", "kuhn_poker\n2\n", "kuhn_poker\nfirst\n"])

@@ -182,11 +182,11 @@ def test_impossible_line_is_skipped(finished: Path, tmp_path: Path, key: str) ->
     log = open_log(run)
     path = log.path(Pairing(0, (0, 1)))
     first, *rest = path.read_text().splitlines()
-    value, said = BROKEN[key]
+    value, message = BROKEN[key]
     path.write_text("\n".join([json.dumps({**json.loads(first), key: value}), *rest]) + "\n")
     assert compute_standings(log, resamples=0).missing == 1
     (sentence,) = log.damaged
-    assert f"line 1 {said}" in sentence
+    assert f"line 1 {message}" in sentence
     assert "skipped" in sentence
 
 
@@ -198,8 +198,8 @@ def test_impossible_actions_are_a_difference(finished: Path, entry: int | list[i
 
 
 def test_replay_detects_foreign_seeds(finished: Path) -> None:
-    for secret, said in (("of the tests alone", None), ("another", "its seeds do not belong to the tournament")):
-        assert {wrong for _, wrong in list_differences(open_log(finished), SeedSource(0, secret))} == {said}
+    for secret, text in (("of the tests alone", None), ("another", "its seeds do not belong to the tournament")):
+        assert {wrong for _, wrong in list_differences(open_log(finished), SeedSource(0, secret))} == {text}
 
 
 @pytest.mark.parametrize("key", ["identity", "matches", "notes", "versions", "programs"])
@@ -309,11 +309,11 @@ def test_games_have_short_names_if_unique() -> None:
 
 
 def test_enforced_limits_are_logged(tmp_path: Path) -> None:
-    told = "cat /proc/self/limits | grep 'Max data' >&2; cat /proc/net/dev >&2; env >&2"
+    script = "cat /proc/self/limits | grep 'Max data' >&2; cat /proc/net/dev >&2; env >&2"
     os.environ["DUBITO_TEST_SECRET"] = "x"  # noqa: S105
     try:
         play_tournament(
-            tournament(tmp_path, {"told": acting(FIRST, last=told + "; exit 0"), "first": GOOD}, matches=1),
+            tournament(tmp_path, {"prying": acting(FIRST, last=script + "; exit 0"), "first": GOOD}, matches=1),
             tmp_path / "run",
             silent,
         )
@@ -333,10 +333,10 @@ def test_enforced_limits_are_logged(tmp_path: Path) -> None:
 
 @pytest.mark.at_length
 def test_secret_is_generated_with_private_permissions(tmp_path: Path) -> None:
-    told = acting(FIRST, last="env >&2; exit 0")
+    script = acting(FIRST, last="env >&2; exit 0")
     for name in ("one", "other"):
         play_tournament(
-            tournament(tmp_path, {"told": told, "first": GOOD}, matches=1, secret=None), tmp_path / name, silent
+            tournament(tmp_path, {"prying": script, "first": GOOD}, matches=1, secret=None), tmp_path / name, silent
         )
     path = tmp_path / "one" / SECRET
     assert path.stat().st_mode & 0o777 == 0o600
@@ -348,15 +348,15 @@ def test_secret_is_generated_with_private_permissions(tmp_path: Path) -> None:
     assert one.seeds.chance != other.seeds.chance
     assert secret not in one.stderr[0] + (tmp_path / "one" / MANIFEST).read_text()
     play_tournament(
-        tournament(tmp_path, {"told": told, "first": GOOD}, matches=1, secret=None), tmp_path / "one", silent
+        tournament(tmp_path, {"prying": script, "first": GOOD}, matches=1, secret=None), tmp_path / "one", silent
     )
     assert read_secret(tmp_path / "one") == secret
     with pytest.raises(UsageError, match="contains another tournament with a different secret"):
-        play_tournament(tournament(tmp_path, {"told": told, "first": GOOD}, matches=2), tmp_path / "one", silent)
+        play_tournament(tournament(tmp_path, {"prying": script, "first": GOOD}, matches=2), tmp_path / "one", silent)
     path.unlink()
     with pytest.raises(UsageError, match="cannot read "):
         play_tournament(
-            tournament(tmp_path, {"told": told, "first": GOOD}, matches=3, secret=None), tmp_path / "one", silent
+            tournament(tmp_path, {"prying": script, "first": GOOD}, matches=3, secret=None), tmp_path / "one", silent
         )
 
 
@@ -376,35 +376,35 @@ def test_changed_program_voids_the_match(tmp_path: Path) -> None:
     (tmp_path / "bots").mkdir()
     kit.write(tmp_path / "bots", "other.sh", acting(FIRST, first=f"echo x >> {tmp_path}/bots/weights"))
     (tmp_path / "bots/weights").write_text("1")
-    told = tournament(tmp_path, TWO, matches=2)
-    content = told.config.model_copy(update={"bots": {"first": "./first.sh", "other": "bots/other.sh"}})
-    told = replace(told, config=content, bots=load_bots(content, tmp_path, "the test"))
+    entered = tournament(tmp_path, TWO, matches=2)
+    content = entered.config.model_copy(update={"bots": {"first": "./first.sh", "other": "bots/other.sh"}})
+    entered = replace(entered, config=content, bots=load_bots(content, tmp_path, "the test"))
     folder = tmp_path / "run"
-    programs = {bot.name: bot.digests() for bot in told.bots}
+    programs = {bot.name: bot.digests() for bot in entered.bots}
     assert {name: sorted(files) for name, files in programs.items()} == {
         "first": ["first.sh"],
         "other": ["bots/other.sh", "bots/weights"],
     }
-    pair = Pair(replace(told, programs=programs), Pairing(0, (0, 1)), tmp_path / "void", kit.NOWHERE)
-    said = (
+    pair = Pair(replace(entered, programs=programs), Pairing(0, (0, 1)), tmp_path / "void", kit.NOWHERE)
+    message = (
         r"the program of other has changed \(bots/weights\), so match 0 of kuhn_poker is void, against first; restore"
     )
-    with pytest.raises(RunStopped, match=said):
+    with pytest.raises(RunStopped, match=message):
         list(pair.play(range(2)))
     kit.write(tmp_path / "bots", "other.sh", LAST)
-    play_tournament(told, folder, silent)
-    assert read_log_manifest(folder)["programs"] == {bot.name: bot.digests() for bot in told.bots}
+    play_tournament(entered, folder, silent)
+    assert read_log_manifest(folder)["programs"] == {bot.name: bot.digests() for bot in entered.bots}
     os.utime(tmp_path / "bots/weights", (1, 1))
     (tmp_path / "first.sh").write_text(GOOD + "# other\n")
     with pytest.raises(UsageError, match=r"the program of first has changed since .*: first\.sh; restore it"):
-        play_tournament(told, folder, silent)
+        play_tournament(entered, folder, silent)
 
 
 def test_program_is_verified_before_a_match(tmp_path: Path) -> None:
-    told = tournament(tmp_path, TWO)
-    told = replace(told, programs={bot.name: bot.digests() for bot in told.bots})
+    entered = tournament(tmp_path, TWO)
+    entered = replace(entered, programs={bot.name: bot.digests() for bot in entered.bots})
     (tmp_path / "last.sh").write_text(GOOD)
-    pair = Pair(told, Pairing(0, (0, 1)), tmp_path / "run", kit.NOWHERE)
+    pair = Pair(entered, Pairing(0, (0, 1)), tmp_path / "run", kit.NOWHERE)
     with pytest.raises(RunStopped, match=r"of last has changed \(last.sh\), so match 1 of kuhn_poker was not played"):
         list(pair.play([1]))
 
@@ -417,10 +417,10 @@ def test_copies_of_a_program_are_refused_by_default(tmp_path: Path) -> None:
     ):
         play_tournament(tournament(tmp_path, twice, matches=1), tmp_path / "run", silent)
     play_tournament(tournament(tmp_path, twice, matches=1, copies=True), tmp_path / "run", silent)
-    told = tournament(tmp_path, twice, matches=1)
-    one, other = told.bots
+    entered = tournament(tmp_path, twice, matches=1)
+    one, other = entered.bots
     play_tournament(
-        replace(told, bots=(one, replace(other, command=(*one.command, "--bold")))), tmp_path / "bold", silent
+        replace(entered, bots=(one, replace(other, command=(*one.command, "--bold")))), tmp_path / "bold", silent
     )
 
 
@@ -433,9 +433,9 @@ def test_programs_with_different_other_files_are_distinct(tmp_path: Path) -> Non
     content = tournament(tmp_path, TWO, matches=1).config
     for other, refused in (("two/main.sh", False), ("one/main.sh", True)):
         entered = content.model_copy(update={"bots": {"one": "one/main.sh", "two": other}})
-        told = Tournament(entered, load_bots(entered, tmp_path, "the test"))
+        event = Tournament(entered, load_bots(entered, tmp_path, "the test"))
         with pytest.raises(UsageError, match="one and two are the same program") if refused else nullcontext():
-            play_tournament(told, tmp_path / f"run-{refused}", silent)
+            play_tournament(event, tmp_path / f"run-{refused}", silent)
 
 
 def test_data_folders_are_not_part_of_a_program(tmp_path: Path) -> None:
@@ -445,9 +445,9 @@ def test_data_folders_are_not_part_of_a_program(tmp_path: Path) -> None:
     content = tournament(tmp_path, TWO, matches=1).config.model_copy(
         update={"bots": {"one": BotConfig(command="bots/one.sh", data="bots/kept"), "two": "bots/two.sh"}}
     )
-    told = Tournament(content, load_bots(content, tmp_path, "the test"))
+    entered = Tournament(content, load_bots(content, tmp_path, "the test"))
     for matches in (1, 2):
-        longer = replace(told, config=content.model_copy(update={"matches": matches}))
+        longer = replace(entered, config=content.model_copy(update={"matches": matches}))
         play_tournament(longer, tmp_path / "bots/run", silent)
     assert sorted(read_log_manifest(tmp_path / "bots/run")["programs"]["two"]) == ["bots/one.sh", "bots/two.sh"]
 

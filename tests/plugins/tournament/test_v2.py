@@ -49,9 +49,9 @@ def test_process_plays_all_matches_of_a_seat(tmp_path: Path) -> None:
     lines = met(tmp_path, bot(), bot())
     assert [line.match for line in lines] == [0, 2, 4, 1, 3, 5]
     assert all(line.strikes == [] and line.exit == ("running", "running") for line in lines)
-    told = [line.stderr[line.seats.index("one")].split() for line in lines]
-    assert [score for _, score in told] == [str(int(line.returns[line.seats.index("one")])) for line in lines]
-    assert list(Counter(pid for pid, _ in told).values()) == [3, 3]
+    text_lines = [line.stderr[line.seats.index("one")].split() for line in lines]
+    assert [score for _, score in text_lines] == [str(int(line.returns[line.seats.index("one")])) for line in lines]
+    assert list(Counter(pid for pid, _ in text_lines).values()) == [3, 3]
 
 
 def test_observations_are_packed_like_openspiels_referee(tmp_path: Path) -> None:

@@ -88,17 +88,17 @@ def test_the_simple_gin_bot_wins_nearly_always(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("game", "bot", "said"),
+    ("game", "bot", "message"),
     [
         ("openspiel:gin_rummy", "Solved", "Solved cannot play this game: gin_rummy has no information state strings"),
         ("openspiel:liars_dice", "Solved", "more than 2,000 information states"),
         (KUHN, "SimpleGin", "SimpleGin plays openspiel:gin_rummy only; choose from"),
     ],
 )
-def test_bot_that_cannot_play_a_game_gives_the_reason(game: str, bot: str, said: str) -> None:
+def test_bot_that_cannot_play_a_game_gives_the_reason(game: str, bot: str, message: str) -> None:
     registry = find_bots(REPO, game)
     assert bot not in [one.name for one in registry.hand_written()]
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         registry.find(bot)
 
 

@@ -96,7 +96,7 @@ def test_moves_with_equal_names_are_distinguished() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("openspiel", "openspiel is a family of games; add the name of a game after a colon"),
         ("openspiel:", "openspiel is a family of games"),
@@ -118,8 +118,8 @@ def test_moves_with_equal_names_are_distinguished() -> None:
         ("openspeil:kuhn_poker", "unknown game 'openspeil': did you mean 'openspiel'"),
     ],
 )
-def test_unplayable_game_is_refused(name: str, said: str, capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_unplayable_game_is_refused(name: str, message: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UsageError, match=message):
         find_game(name, REPO)
     assert capfd.readouterr().err == ""  # the engine also prints what it raises
 
@@ -172,7 +172,7 @@ def test_engine_text_is_shown_as_fields_or_a_board(name: str, about: str, begins
     assert about in (panel.title, panel.folded[0] if panel.folded else "")
     is_open = panel.seat is None
     (line,) = teller.describe_move(0, move, state.apply(move))
-    assert (line.said, line.truth) == ((f"seat 0: {move}", "") if is_open else ("seat 0 moves.", f"chose {move}"))
+    assert (line.sentence, line.truth) == ((f"seat 0: {move}", "") if is_open else ("seat 0 moves.", f"chose {move}"))
 
 
 def test_chance_outcomes_come_from_the_deal() -> None:

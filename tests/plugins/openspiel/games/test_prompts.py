@@ -60,25 +60,25 @@ def test_history_only_grows(name: str) -> None:
     streams = DealStreams(5, 0)
     table = Table(game.deal(game.rules(), 2, streams.deck()), [Entrant("one", bot), Entrant("two", bot)], streams)
     log = table.keep_log()
-    told: dict[int, tuple[str, ...]] = {}
+    histories: dict[int, tuple[str, ...]] = {}
     while not table.state.over and table.state.turns_played < 40:
         seat, view = table.state.seat, table.state.view()
         position = Position(game.rules(), view.node, log.of(seat))
         assert game.facts.facts(position) == game.facts.facts(build_position(view))
-        said = prompt.render(position)
-        before = told.get(seat, ())
-        assert said.history[: len(before)] == before
-        told[seat] = said.history
+        rendered = prompt.render(position)
+        before = histories.get(seat, ())
+        assert rendered.history[: len(before)] == before
+        histories[seat] = rendered.history
         step(table)
-    assert any(len(history) > 1 for history in told.values())
+    assert any(len(history) > 1 for history in histories.values())
 
 
 def test_each_prompt_states_rules_and_legal_answers() -> None:
     game = find_game("openspiel:leduc_poker", REPO)
     assert prompt_names(REPO, game) == ["plain", "policy", "reasoned"]
-    said = load_prompt("plain", REPO, game).render(game.facts.example_position("act"))
-    assert "You are playing Leduc poker, a game for 2 players." in said.system
-    assert said.user.splitlines()[-1].startswith("legal: ")
+    rendered = load_prompt("plain", REPO, game).render(game.facts.example_position("act"))
+    assert "You are playing Leduc poker, a game for 2 players." in rendered.system
+    assert rendered.user.splitlines()[-1].startswith("legal: ")
     other = load_prompt("plain", REPO, find_game("openspiel:phantom_ttt", REPO))
     words = other.render(other.game.facts.example_position("act"))
     assert "as OpenSpiel implements it under the name phantom_ttt" in words.system

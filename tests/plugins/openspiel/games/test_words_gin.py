@@ -78,8 +78,8 @@ def test_meld_names_match_the_engine() -> None:
     engine = pyspiel.gin_rummy.GinRummyUtils(13, 4, 10)
     assert {frozenset(meld) for meld in engine.all_melds(list(range(52)))} == SETS | RUNS
     state, names = game.new_initial_state(), load_words(game).names
-    told = [f"Player: 1 Action: {name[:1].upper()}{name[1:]}" for name in names]
-    assert [state.action_to_string(1, action) for action in range(game.num_distinct_actions())] == told
+    expected = [f"Player: 1 Action: {name[:1].upper()}{name[1:]}" for name in names]
+    assert [state.action_to_string(1, action) for action in range(game.num_distinct_actions())] == expected
     threes = play_knock("Th", hands=("As 2s 3s 3c 3d 3h Kc Kd Kh 2h", POOR.replace("Kc", "8d")))
     assert {"As2s3s", "3s3d3h"} <= set(legal(threes))  # the 3s is part of a run or of a set
     do(threes, "As2s3s")
@@ -336,7 +336,7 @@ def test_every_sentence_is_played() -> None:
 
 def test_other_sizes_are_reported() -> None:
     state = after(load("gin_rummy(hand_size=7,knock_card=5)"), range(15))
-    told = " ".join(load_words(state.get_game()).rules)
+    rules_text = " ".join(load_words(state.get_game()).rules)
     assert state.stock_size() == 37
     for part in (
         "is dealt 7 cards,",
@@ -345,5 +345,5 @@ def test_other_sizes_are_reported() -> None:
         "your 8 cards",
         "at most 5 points",
     ):
-        assert part in told
+        assert part in rules_text
     assert load_words(state.get_game()).describe_hand(state, 1).startswith("8s 9s Ts Js Qs Ks Ac (7 cards, deadwood 1)")

@@ -66,8 +66,8 @@ def test_a_card_each_is_dealt_unseen() -> None:
     assert len(game.new_initial_state().legal_actions()) == 3
     shares = ("1 of yours, 1 of seat 1", "1 of seat 0, 1 of yours")
     for seat in (0, 1):
-        told = {load_words(game).describe_hand(after(game, cards), seat) for cards in permutations(range(3), 2)}
-        assert told == {f"the {card}; pot 2 chips: {shares[seat]}" for card in ("jack", "queen", "king")}
+        hands = {load_words(game).describe_hand(after(game, cards), seat) for cards in permutations(range(3), 2)}
+        assert hands == {f"the {card}; pot 2 chips: {shares[seat]}" for card in ("jack", "queen", "king")}
     assert after(game, (2, 1), "pass", "pass").returns() == [1, -1]  # the king beats the queen
     assert after(game, (0, 1), "pass", "pass").returns() == [-1, 1]  # the queen beats the jack
 

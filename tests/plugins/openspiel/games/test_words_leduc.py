@@ -138,8 +138,8 @@ def test_cards_are_dealt_and_turned_up() -> None:
     assert len(game.new_initial_state().legal_actions()) == 6
     ranks = ("jack", "queen", "king")
     cards = {f"the {rank} of {suit}" for rank in ranks for suit in ("hearts", "spades")}
-    told = {words.describe_hand(after(game, pair), 1) for pair in permutations(range(6), 2)}
-    assert told == {f"{card}; community card: none yet; pot 2 chips: 1 of seat 0, 1 of yours" for card in cards}
+    hands = {words.describe_hand(after(game, pair), 1) for pair in permutations(range(6), 2)}
+    assert hands == {f"{card}; community card: none yet; pot 2 chips: 1 of seat 0, 1 of yours" for card in cards}
     shown = after(game, (JACK, KING, QUEEN_2), "call", "call")
     for seat, own in enumerate(("the jack of hearts", "the king of hearts")):
         assert words.describe_hand(shown, seat).startswith(f"{own}; community card: the queen of spades; pot 2 chips")

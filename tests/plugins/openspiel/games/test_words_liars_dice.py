@@ -42,9 +42,9 @@ def check(state: Any, dice: int, sides: int, rule: str) -> None:
     last = bid_of(acts[-1]) if acts else None
     bids = [*product(range(1, 2 * dice + 1), range(1, sides + 1))]
     able = {bid for bid in bids if higher(rule, bid, last)}
-    told = legal(state)
-    assert {bid_of(name) for name in told if name != "liar"} == able
-    assert ("liar" in told) == bool(acts)
+    names = legal(state)
+    assert {bid_of(name) for name in names if name != "liar"} == able
+    assert ("liar" in names) == bool(acts)
 
 
 CLAIMS = (
@@ -96,8 +96,8 @@ def test_dice_are_rolled_unseen() -> None:
     game = load("liars_dice")
     rolls = [*product(range(6), repeat=2)]
     for seat in (0, 1):
-        told = {(load_words(game).describe_hand(after(game, roll), seat), roll[seat]) for roll in rolls}
-        assert told == {(f"{face + 1}; no bid yet", face) for face in range(6)}
+        hands = {(load_words(game).describe_hand(after(game, roll), seat), roll[seat]) for roll in rolls}
+        assert hands == {(f"{face + 1}; no bid yet", face) for face in range(6)}
 
 
 def test_every_sentence_is_played() -> None:

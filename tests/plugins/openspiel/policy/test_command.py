@@ -33,13 +33,13 @@ def of_openspiel(row: Callable[[str], Row]) -> float:
     game = pyspiel.load_game("kuhn_poker")
     table = policy.TabularPolicy(game)
     for string, place in table.state_lookup.items():
-        said = row(string)
-        table.action_probability_array[place] = [said["pass"], said["bet"]]
+        text = row(string)
+        table.action_probability_array[place] = [text["pass"], text["bet"]]
     return float(exploitability.nash_conv(game, table))
 
 
-def bold(heard: Incoming) -> Row:
-    king = "the king" in heard.last or "the queen" in heard.last
+def bold(request: Incoming) -> Row:
+    king = "the king" in request.last or "the queen" in request.last
     return {"pass": 0.25, "bet": 0.75} if king else {"pass": 0.9, "bet": 0.1}
 
 
@@ -47,11 +47,11 @@ def bold_row(string: str) -> Row:
     return {"pass": 0.25, "bet": 0.75} if string[0] in "12" else {"pass": 0.9, "bet": 0.1}
 
 
-def server(said: Callable[[Incoming], Any]) -> Server:
+def server(response: Callable[[Incoming], Any]) -> Server:
     """Start a server whose model gives this answer."""
 
-    def answer(heard: Incoming) -> Response:
-        return respond(heard.protocol, json.dumps({"answer": said(heard)}))
+    def answer(request: Incoming) -> Response:
+        return respond(request.protocol, json.dumps({"answer": response(request)}))
 
     return Server(answer)
 
@@ -65,9 +65,9 @@ def test_stated_policy_is_measured_like_openspiel(shell: Shell) -> None:
     with server(bold) as of:
         result = ask_policy(shell, of, "--output", "p")
         assert result.code == 0, result.err
-        assert len(of.heard) == 12
+        assert len(of.requests) == 12
         again = ask_policy(shell, of, "--output", "p")
-        assert len(of.heard) == 12
+        assert len(of.requests) == 12
     assert nash_conv_of(result.out, "openai:m") == pytest.approx(of_openspiel(bold_row), abs=1e-9)
     assert nash_conv_of(again.out, "openai:m") == nash_conv_of(result.out, "openai:m")
     assert again.out.splitlines()[-2] == "calls: 0"
@@ -127,8 +127,8 @@ FAULTS: dict[str, tuple[Any, str]] = {
 def test_unusable_answer_is_listed_with_its_cause(shell: Shell, fault: str) -> None:
     wrong, cause = FAULTS[fault]
 
-    def answer(heard: Incoming) -> Any:
-        return wrong if "the king" in str(heard.conversation) else bold(heard)
+    def answer(request: Incoming) -> Any:
+        return wrong if "the king" in str(request.conversation) else bold(request)
 
     with server(answer) as of:
         result = ask_policy(shell, of, "--reasks", "0", "--output", "p")
@@ -145,7 +145,7 @@ def test_unusable_answer_is_listed_with_its_cause(shell: Shell, fault: str) -> N
 
 
 def test_sum_within_one_percent_is_accepted(shell: Shell) -> None:
-    with server(lambda heard: {"pass": 0.335, "bet": 0.67}) as of:
+    with server(lambda request: {"pass": 0.335, "bet": 0.67}) as of:
         result = ask_policy(shell, of)
     share = 0.335 / 1.005
     assert nash_conv_of(result.out, "openai:m") == pytest.approx(
@@ -155,12 +155,12 @@ def test_sum_within_one_percent_is_accepted(shell: Shell) -> None:
 
 
 def test_an_illegal_share_is_asked_again_with_the_engines_words(shell: Shell) -> None:
-    def answer(heard: Incoming) -> Any:
-        return bold(heard) if heard.re_asked else {"pass": 0.2, "bet": 0.3, "fold": 0.5}
+    def answer(request: Incoming) -> Any:
+        return bold(request) if request.re_asked else {"pass": 0.2, "bet": 0.3, "fold": 0.5}
 
     with server(answer) as of:
         result = ask_policy(shell, of)
-        again = [heard.last for heard in of.heard if heard.re_asked]
+        again = [request.last for request in of.requests if request.re_asked]
     assert len(again) == 12
     assert "an action here is one of pass, bet, not fold" in again[0]
     assert "states by the fallback" not in result.out
@@ -170,15 +170,15 @@ def test_draws_are_counted(shell: Shell) -> None:
     """The model's first three answers in each state are to pass, and the fourth is to bet."""
     times: dict[str, int] = {}
 
-    def answer(heard: Incoming) -> str:
-        key = str(heard.conversation)
+    def answer(request: Incoming) -> str:
+        key = str(request.conversation)
         times[key] = times.get(key, 0) + 1
         return "bet" if times[key] == 4 else "pass"
 
     with server(answer) as of:
         result = ask_policy(shell, of, "--draws", "4", "--in-flight", "1")
     assert result.code == 0, result.err
-    assert len(of.heard) == 48
+    assert len(of.requests) == 48
     assert "4 times to act" in result.out
     assert nash_conv_of(result.out, "openai:m") == pytest.approx(
         of_openspiel(lambda _: {"pass": 0.75, "bet": 0.25}), abs=1e-9
@@ -231,21 +231,21 @@ def test_a_bot_that_only_acts_is_counted(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("act", "said"), [("1 / 0", "ZeroDivisionError"), ("'fold'", "an action here is one of pass, bet, not 'fold'")]
+    ("act", "message"), [("1 / 0", "ZeroDivisionError"), ("'fold'", "an action here is one of pass, bet, not 'fold'")]
 )
-def test_a_bot_that_fails_is_named(shell: Shell, act: str, said: str) -> None:
+def test_a_bot_that_fails_is_named(shell: Shell, act: str, message: str) -> None:
     own_bot(shell, act)
     ended = shell("policy", "Mixed", *KUHN)
     assert ended.code == 3
     assert ended.err.startswith("dubito: Mixed (seat 0) failed")
-    assert said in ended.err
+    assert message in ended.err
 
 
 STATES = OWN.replace("def act(self, view):\n        return {act}", "def chances(self, view):\n        return {act}")
 
 
 @pytest.mark.parametrize(
-    ("chances", "said"),
+    ("chances", "message"),
     [
         ("{view.legal[0]: 0.3}", "and sum to 1"),
         ("{'pass': 0.5, 'fold': 0.5}", "a probability for each legal action"),
@@ -254,13 +254,13 @@ STATES = OWN.replace("def act(self, view):\n        return {act}", "def chances(
         ("None", "chances raised TypeError"),
     ],
 )
-def test_invalid_probabilities_are_refused(shell: Shell, chances: str, said: str) -> None:
+def test_invalid_probabilities_are_refused(shell: Shell, chances: str, message: str) -> None:
     folder: Path = shell.folder / "bots" / "manual" / "openspiel"
     folder.mkdir(parents=True)
     (folder / "mixed.py").write_text(STATES.replace("{act}", chances))
     ended = shell("policy", "Mixed", *KUHN)
     assert ended.code == 3
-    assert said in ended.err
+    assert message in ended.err
 
 
 def test_probabilities_may_be_by_name(shell: Shell) -> None:
@@ -297,10 +297,10 @@ def test_policies_are_listed_as_policies(shell: Shell) -> None:
     (listed,) = json.loads(shell("status", "runs", "--json").out)["runs"]
     assert (listed["folder"], listed["game"], listed["state"]) == ("runs/p", "openspiel:kuhn_poker", None)
     assert "policies" in shell("status", "runs").out
-    told = shell("status", "runs/p").out.splitlines()
-    assert told[0] == "policies for openspiel:kuhn_poker: no games are played"
-    assert told[1] == "These are fake models: a built-in server on this machine answers for house:house-random."
-    assert told[2].startswith("house:house-random (fake model): 12 decisions in 12 states")
+    output = shell("status", "runs/p").out.splitlines()
+    assert output[0] == "policies for openspiel:kuhn_poker: no games are played"
+    assert output[1] == "These are fake models: a built-in server on this machine answers for house:house-random."
+    assert output[2].startswith("house:house-random (fake model): 12 decisions in 12 states")
     (used,) = json.loads(shell("status", "runs/p", "--json").out)["models"]
     assert (used["name"], used["decisions"]) == ("house:house-random", 12)
     assert shell("replay", "runs/p").err.startswith("dubito: runs/p contains policies, without games")
@@ -310,7 +310,7 @@ def test_policies_are_listed_as_policies(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("UniformRandom", "--game", "openspiel:kuhn_poker", "--output", "/dev/null"), "choose another --output"),
         (("Nobody", "--game", "openspiel:kuhn_poker"), "no bot is named 'Nobody'"),
@@ -324,10 +324,10 @@ def test_policies_are_listed_as_policies(shell: Shell) -> None:
         (("house:nobody", "--game", "openspiel:kuhn_poker"), "the built-in server has no model 'nobody'"),
     ],
 )
-def test_unmeasurable_player_is_refused(shell: Shell, words: tuple[str, ...], said: str) -> None:
+def test_unmeasurable_player_is_refused(shell: Shell, words: tuple[str, ...], message: str) -> None:
     ended = shell("policy", *words)
     assert (ended.code, ended.out) == (2, "")
-    assert said in ended.err
+    assert message in ended.err
 
 
 def test_output_ends_with_a_line_per_player_and_a_hint(

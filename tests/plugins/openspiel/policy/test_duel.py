@@ -185,7 +185,7 @@ def test_solved_bot_cannot_be_beaten(shell: Shell) -> None:
 
 def test_solved_bot_uses_its_observations(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """At each turn, what it computes from its log equals the information state."""
-    known, told = list[str](), 0
+    known, progress = list[str](), 0
     monkeypatch.setattr(Solved, "play", lambda self, p: _play_by_chance(self, p, known))
     rules = "ranks=3,copies=3,jokers=1,win_rule=contested,max_turns=30"
     game: Any = pyspiel.load_game(f"dubito(players=2,duel=true,{rules},moves=cards)")
@@ -202,8 +202,8 @@ def test_solved_bot_uses_its_observations(shell: Shell, monkeypatch: pytest.Monk
                     seen.append(state.information_state_string(seat))
                 state.apply_action(bots[seat].step(state))
         assert known == seen
-        told += len(seen)
-    assert told > 150
+        progress += len(seen)
+    assert progress > 150
 
 
 def _play_by_chance(bot: Any, p: Any, known: list[str]) -> Any:

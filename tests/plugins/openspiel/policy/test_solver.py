@@ -70,12 +70,12 @@ def test_solution_is_stored(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (lambda told: "", "is damaged"),
-        (lambda told: json.dumps([]), "is damaged"),
-        (lambda told: json.dumps({**told, "table": {"0": 1}}), "is damaged"),
-        (lambda told: json.dumps({**told, "iterations": 51}), "is for another game or algorithm"),
-        (lambda told: json.dumps({**told, "table": {}}), "has no probabilities at '0'"),
-        (lambda told: json.dumps({**told, "nash_conv": 0.0}), "has a worse table than it claims"),
+        (lambda stored: "", "is damaged"),
+        (lambda stored: json.dumps([]), "is damaged"),
+        (lambda stored: json.dumps({**stored, "table": {"0": 1}}), "is damaged"),
+        (lambda stored: json.dumps({**stored, "iterations": 51}), "is for another game or algorithm"),
+        (lambda stored: json.dumps({**stored, "table": {}}), "has no probabilities at '0'"),
+        (lambda stored: json.dumps({**stored, "nash_conv": 0.0}), "has a worse table than it claims"),
     ],
 )
 def test_damaged_solution_is_named_and_replaced(

@@ -22,9 +22,9 @@ def test_every_information_state_is_found(name: str, count: int) -> None:
 
 
 def test_states_come_seat_by_seat_as_they_are_met() -> None:
-    told = [(state.seat, state.string, state.history) for state in tree_of(KUHN).states]
-    assert told[:3] == [(0, "0", (0, 1)), (0, "0pb", (0, 1, 0, 1)), (0, "1", (1, 0))]
-    assert told[6:8] == [(1, "1p", (0, 1, 0)), (1, "1b", (0, 1, 1))]
+    states = [(state.seat, state.string, state.history) for state in tree_of(KUHN).states]
+    assert states[:3] == [(0, "0", (0, 1)), (0, "0pb", (0, 1, 0, 1)), (0, "1", (1, 0))]
+    assert states[6:8] == [(1, "1p", (0, 1, 0)), (1, "1b", (0, 1, 1))]
 
 
 def test_children_follow_their_parents() -> None:

@@ -89,14 +89,16 @@ def test_a_bot_observes_what_its_seat_does() -> None:
     for seed in range(4):
         Watcher.made = []
         state = play_bots(DUBITO, [SeatedBot(DUBITO, seat, Watcher) for seat in range(4)], seed)
-        told = [event for event in state.course.log.events if not event.silent]
+        logged = [event for event in state.course.log.events if not event.silent]
         for watcher in Watcher.made:
             events = [event for event, _ in watcher.seen]
-            won = [place for place, e in enumerate(told) if isinstance(e, PlayerWonEvent) and e.player_id == watcher.id]
-            until = won[0] + 1 if won else len(told)
-            assert events == told[: len(events)]
+            won = [
+                place for place, e in enumerate(logged) if isinstance(e, PlayerWonEvent) and e.player_id == watcher.id
+            ]
+            until = won[0] + 1 if won else len(logged)
+            assert events == logged[: len(events)]
             assert 0 <= until - len(events) <= 3
-            missed.append(len(told) - until)
+            missed.append(len(logged) - until)
     assert max(missed) > 10
 
 

@@ -56,9 +56,9 @@ def test_loaded_game_is_registered_with_pyspiel() -> None:
 def test_solver_of_the_guide_finds_the_value(capsys: pytest.CaptureFixture[str]) -> None:
     """OpenSpiel's regret minimisation finds the exact value: -1/18 of a chip for the first seat."""
     code = (EXAMPLES / "value.py").read_text()
-    said: dict[str, Any] = {}
-    exec(compile(code, "value.py", "exec"), said)  # noqa: S102, the project's own example
-    assert 2 * said["worth"][0] == pytest.approx(-1 / 18, abs=0.001)
+    text: dict[str, Any] = {}
+    exec(compile(code, "value.py", "exec"), text)  # noqa: S102, the project's own example
+    assert 2 * text["worth"][0] == pytest.approx(-1 / 18, abs=0.001)
     assert capsys.readouterr().out.strip() == code.rstrip().rpartition("# ")[2]
 
 
@@ -116,10 +116,10 @@ def test_pettingzoos_own_tests_pass() -> None:
 
 def test_rules_and_seats_are_parameters() -> None:
     game = Path("games/kuhn/game.py")
-    told = 'ante: int = Field(default=1, ge=1, description="Chips.")\n    names: tuple[str, ...] = ()\n'
+    parameters = 'ante: int = Field(default=1, ge=1, description="Chips.")\n    names: tuple[str, ...] = ()\n'
     exchange(
         game,
-        ("class KuhnGame(", f"class KuhnRules(CheckedModel):\n    {told}\n\nclass KuhnGame("),
+        ("class KuhnGame(", f"class KuhnRules(CheckedModel):\n    {parameters}\n\nclass KuhnGame("),
         (
             "    def deal(self",
             "    def rules(self, **settings):\n        return KuhnRules(**settings)\n\n    def deal(self",

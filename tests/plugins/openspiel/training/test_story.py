@@ -28,7 +28,7 @@ def table(name: str, bots: Sequence[str], deal: int, **rules: Any) -> Table[Any]
     return Table(state, [Entrant(name, registry.find(name).cls) for name in bots], streams)
 
 
-class Told:
+class EventTracker:
     """Reads the events that pyspiel's state has logged since the last call."""
 
     def __init__(self, state: Any) -> None:
@@ -49,7 +49,7 @@ def by_play(event: GameEvent) -> GameEvent:
     return replace(event, latest_cards=latest, board_cards=board)
 
 
-class Heard(Listener):
+class ListeningBot(Listener):
     """The answers of one turn."""
 
     def __init__(self) -> None:
@@ -71,22 +71,22 @@ def test_openspiel_tells_dubitos_events(bots: list[str], rules: dict[str, Any]) 
     for deal in range(2):
         at = table("dubito", bots, deal, **rules)
         given = ",".join([f"players={len(bots)}", *(f"{key}={value}" for key, value in rules.items())])
-        state, heard = new(f"dubito({given})"), Heard()
+        state, bot = new(f"dubito({given})"), ListeningBot()
         for player in at.players:
-            player.listeners += (heard,)  # type: ignore[union-attr]
+            player.listeners += (bot,)  # type: ignore[union-attr]
         deal_out(state, at)
-        told = Told(state)
-        assert told.new() == [event for event in at.state.start if not event.silent]
+        observed = EventTracker(state)
+        assert observed.new() == [event for event in at.state.start if not event.silent]
         while not at.state.over:
             output, events = step(at, announce=True)
             cards, game = deque(sorted(output.cards or ())), state.course.engine
             drawn, turn = {"n": len(cards), "number": output.number}, game.turns_played
             while game.turns_played == turn:
                 if not state.is_chance_node():
-                    state.apply_action(heard.answers.popleft())
+                    state.apply_action(bot.answers.popleft())
                 else:
                     state.apply_action(cards.popleft() if state.course.node == "card" else drawn[state.course.node])
-            assert [*map(by_play, told.new())] == [*map(by_play, events)]
+            assert [*map(by_play, observed.new())] == [*map(by_play, events)]
         assert state.is_terminal()
         assert game.ending() == at.state.ending()
 
@@ -102,8 +102,8 @@ def test_openspiel_tells_dubitos_events_card_by_card(win_rule: str) -> None:
     at = table("dubito", ["Sherlock", "StefaBot", "ClaudeBot", "AdaptyBoi"], 0, win_rule=win_rule)
     state = new(f"dubito(players=4,moves=cards,win_rule={win_rule})")
     deal_out(state, at)
-    told = Told(state)
-    assert told.new() == [event for event in at.state.start if not event.silent]
+    observed = EventTracker(state)
+    assert observed.new() == [event for event in at.state.start if not event.silent]
     while not at.state.over:
         opens = at.state.number == 0
         output, events = step(at, announce=True)
@@ -111,7 +111,7 @@ def test_openspiel_tells_dubitos_events_card_by_card(win_rule: str) -> None:
         declared = [DOUBT + output.number] if opens else []
         for action in [DOUBT] if output.doubt else [*declared, *cards, *[CARDS_DONE][: 3 - len(cards)]]:
             state.apply_action(action)
-        assert [*map(by_play, told.new())] == [*map(by_play, events)]
+        assert [*map(by_play, observed.new())] == [*map(by_play, events)]
     assert state.is_terminal()
     assert state.course.engine.ending() == at.state.ending()
 
@@ -123,8 +123,8 @@ def test_openspiel_tells_the_events_of_bs(bots: list[str]) -> None:
         for hand in at.state.hands:
             for card in hand.cards:
                 state.apply_action(card.number)
-        told = Told(state)
-        assert told.new() == [event for event in at.state.start if not event.silent]
+        observed = EventTracker(state)
+        assert observed.new() == [event for event in at.state.start if not event.silent]
         while not at.state.over:
             drawn = [counts.accusations_drawn for counts in at.state.counts]
             held = [sorted(card.number for card in hand.cards) for hand in at.state.hands]
@@ -140,7 +140,7 @@ def test_openspiel_tells_the_events_of_bs(bots: list[str]) -> None:
                 for card in at.state.hands[accuser or 0].cards if kind == "loses" else ():
                     left.remove(card.number)
                 state.apply_action(accuser if kind == "accuser" else left[0])
-            assert told.new() == list(events)
+            assert observed.new() == list(events)
         assert state.is_terminal()
         assert state.course.engine.ending() == at.state.ending()
 
@@ -152,13 +152,13 @@ def test_openspiel_tells_the_events_of_defuse(bots: list[str]) -> None:
         for hand in at.state.hands:
             ordered(state, [card for card, n in hand.items() for _ in range(n - (card == DEFUSE))])
         ordered(state, at.state.pile[::-1])
-        told = Told(state)
-        assert told.new() == [event for event in at.state.start if not event.silent]
+        observed = EventTracker(state)
+        assert observed.new() == [event for event in at.state.start if not event.silent]
         while not at.state.over:
             output, events = step(at, announce=True)
             state.apply_action(PLACES + output if isinstance(output, int) else ACTS.index(output))
             ordered(state, at.state.pile[::-1])
-            assert told.new() == list(events)
+            assert observed.new() == list(events)
         assert state.is_terminal()
         assert state.course.engine.ending() == at.state.ending()
 

@@ -26,11 +26,11 @@ class OutsiderTeller(Teller):
         return self.state.cards(seat, None) or "nothing: the outsider"
 
     def describe_move(self, seat: int, output: object, events: Sequence[Any]) -> list[Line]:
-        told = [Line(sentence(event, self.reader)) for event in events]
+        lines = [Line(sentence(event, self.reader)) for event in events]
         if self.state.votes:  # the vote stays hidden until all have voted
             votes = self.reader.starts(seat, "votes")
-            told.insert(0, Line(f"{votes}.", f"{votes} for {self.reader.name(SEATS.index(output))}."))
-        return told
+            lines.insert(0, Line(f"{votes}.", f"{votes} for {self.reader.name(SEATS.index(output))}."))
+        return lines
 
     def panels(self) -> list[Panel]:
         hints = [*map(quoted, self.state.said), *[""] * self.state.seats][: self.state.seats]

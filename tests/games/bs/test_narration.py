@@ -46,9 +46,9 @@ def test_drawn_accuser_is_named() -> None:
         play = game.hands[0].cards[:1]
         teller.describe_move(0, play, game.apply(play, EVERYTHING))
         for seat in (1, 2, 3):
-            told = teller.describe_move(seat, True, game.apply(True, EVERYTHING))
+            lines = teller.describe_move(seat, True, game.apply(True, EVERYTHING))
         (loser,) = [seat for seat in (1, 2, 3) if len(numbers_in_hand(game, seat)) == 3]
-        assert told[-1].said == f"BS! seat {loser} is wrong: seat 0 was honest. seat {loser} takes 1 card."
+        assert lines[-1].sentence == f"BS! seat {loser} is wrong: seat 0 was honest. seat {loser} takes 1 card."
         drawn.add(loser)
     assert drawn == {1, 2, 3}
 
@@ -63,8 +63,8 @@ def test_narrated_sizes_and_truth_match_the_game() -> None:
             output = chance.random() < 0.2 if asks else chance.sample(hand, chance.randint(1, min(3, len(hand))))
             before = len(game.pile.cards)
             for line in teller.describe_move(seat, output, game.apply(output, EVERYTHING)):
-                if said := TAKEN.search(line.said):
-                    assert int(said[1]) == before
+                if text := TAKEN.search(line.sentence):
+                    assert int(text[1]) == before
             *hands, pile = teller.panels()
             for seat, panel in enumerate(hands):
                 assert (panel.seat, panel.truth) == (
@@ -130,7 +130,7 @@ def test_rules_text_states_the_games_cap() -> None:
 
 
 @pytest.mark.parametrize(
-    ("accuser", "hands", "said"),
+    ("accuser", "hands", "message"),
     [
         (None, [[0, 5], [1], [2], [3]], "Nobody says BS."),
         (
@@ -146,10 +146,10 @@ def test_rules_text_states_the_games_cap() -> None:
         ),
     ],
 )
-def test_person_reads_what_an_accusation_led_to(accuser: int | None, hands: list[list[int]], said: str) -> None:
+def test_person_reads_what_an_accusation_led_to(accuser: int | None, hands: list[list[int]], message: str) -> None:
     game = with_hands(*hands)
     events = [*game.apply(game.hands[0].cards[:1], EVERYTHING)]
     for seat in (1, 2, 3):
         events += game.apply(seat == accuser, EVERYTHING)
-    heard = person_sentences(WORDS, events, Reader("Bot{}".format, 1))
-    assert heard[1] == said
+    sentences = person_sentences(WORDS, events, Reader("Bot{}".format, 1))
+    assert sentences[1] == message
