@@ -182,7 +182,7 @@ def _reveal_when_finished(run: RunResult) -> None:
 
 def _collect_bot_notes(run: ResolvedRun) -> dict[str, str]:
     """Return the bots' notes about their own play, by player."""
-    describe, rules = run.game.find_bot_warning, run.experiment.rules
+    describe, rules = run.game.note_on, run.experiment.rules
     notes = {player.name: describe(player.bot.cls, rules, player.spec.settings) for player in run.players}
     return {name: text for name, text in notes.items() if text}
 

@@ -551,9 +551,7 @@ class BaseGame(Generic[R, S, E, Out]):
         """
         return True
 
-    def find_bot_warning(
-        self, bot: type[Player], rules: Mapping[str, object], settings: Mapping[str, object]
-    ) -> str | None:
+    def note_on(self, bot: type[Player], rules: Mapping[str, object], settings: Mapping[str, object]) -> str | None:
         """Return a note on a bot class for a run's warnings, given the rules and the bot's settings, or None."""
         return None
 

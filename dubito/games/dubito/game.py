@@ -111,7 +111,7 @@ class DubitoGame(Game["DubitoRules", State, Event, TurnOutput]):
     def answers_nodes(self, bot: type[Player]) -> bool:
         return issubclass(bot, FiveNodes) and bot.play is FiveNodes.play
 
-    def find_bot_warning(self, bot: type[Player], rules: Mapping[str, Any], settings: Mapping[str, Any]) -> str | None:
+    def note_on(self, bot: type[Player], rules: Mapping[str, Any], settings: Mapping[str, Any]) -> str | None:
         return bot.describe(rules, settings) if issubclass(bot, PlayerAI) else None
 
     def must_tell(self, rules: Any) -> Sequence[str]:

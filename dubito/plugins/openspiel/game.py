@@ -65,9 +65,7 @@ class OpenSpielGame(Game["NoRules", State, GameEvent]):
     def cannot_play(self, bot: type[Player]) -> str | None:
         return bot.cannot_play(self.engine) if issubclass(bot, OpenSpielBot) else None
 
-    def find_bot_warning(
-        self, bot: type[Player], rules: Mapping[str, object], settings: Mapping[str, object]
-    ) -> str | None:
+    def note_on(self, bot: type[Player], rules: Mapping[str, object], settings: Mapping[str, object]) -> str | None:
         return bot.describe(self.engine, settings) if issubclass(bot, OpenSpielBot) else None
 
     @property

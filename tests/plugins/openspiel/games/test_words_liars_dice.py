@@ -42,9 +42,9 @@ def check(state: Any, dice: int, sides: int, rule: str) -> None:
     last = bid_of(acts[-1]) if acts else None
     bids = [*product(range(1, 2 * dice + 1), range(1, sides + 1))]
     able = {bid for bid in bids if higher(rule, bid, last)}
-    names = legal(state)
-    assert {bid_of(name) for name in names if name != "liar"} == able
-    assert ("liar" in names) == bool(acts)
+    moves = legal(state)
+    assert {bid_of(name) for name in moves if name != "liar"} == able
+    assert ("liar" in moves) == bool(acts)
 
 
 CLAIMS = (
