@@ -65,40 +65,48 @@ def habit_columns(scanned: Scan, results: Results, players: Sequence[int]) -> li
 
 def strategy(source: Run, scanned: Scan, lies: LieCounts | str | None) -> Page:
     """Return the strategy page. `lies` contains the counted lies, or the reason why they cannot be counted."""
-    order = rank_order(source)
-    sections = [
-        Section("How games end", _outcome_blocks(source, order)),
-        Section("Counts", [_counts_table(source, order)]),
-    ]
-    if source.game.results.habits:
-        sections.insert(0, Section("Habits", _habits(source, scanned, order)))
+    order, results = rank_order(source), source.game.results
+    names = [source.names[player] for player in order]
+    sections = []
+    if results.habits:
+        drawn = [habit for habit in results.habits if habit.key in results.charted]
+        series = [points(habit.name, [scanned.style(player, habit.key) for player in order]) for habit in drawn]
+        title = f"Frequency: {', '.join(habit.name for habit in drawn)}"
+        axis = "; ".join(habit.title for habit in drawn)
+        blocks: list[Block] = [Chart("intervals", title, axis, [*map(source.label, names)], series)] if drawn else []
+        links = [f"bots/{player}.html" for player in order]
+        columns = [Column("bot", "bot", "player", names, links), *habit_columns(scanned, results, order)]
+        notes = [*([results.habits_in_words] if results.habits_in_words else []), *scanned.widths]
+        blocks.append(ResultTable("habits", "Habits of each bot, in the order of the ranking", columns, notes))
+        sections.append(Section("Habits", blocks))
     if lies is not None:
-        name = source.game.results.habit(source.game.results.lies).name
-        sections.insert(1, Section(f"Voluntary and forced {name}", lies_blocks(source, lies, order, "lies")))
+        name = results.habit(results.lies).name
+        sections.append(Section(f"Voluntary and forced {name}", lies_blocks(source, lies, order, "lies")))
+    sections.append(Section("How games end", _outcome_blocks(source, order)))
+
+    sums = [seat_sums(source.tally, results, player) for player in order]
+    counts = [
+        Column("bot", "bot", "player", names),
+        *(
+            Column(count, count.replace("_", " "), "count", [own[count] for own in sums])
+            for count in results.published_counts
+        ),
+    ]
+    sections.append(Section("Counts", [ResultTable("counts", "Counts, as in all_games.yaml", counts)]))
+
     if stated := calibrations(source.tally, source.names):
-        sections.append(Section("Stated probabilities", _statement_blocks(stated, source)))
+        words = Paragraph(
+            f"A prompt can ask for the probability {results.stated}. The Brier score is the mean of (stated - truth)²; "
+            "0 is perfect. Compare it with the score of always stating the base rate."
+        )
+        bins = calibration_blocks(stated, "calibration-bins", source.label)
+        rated = [words, calibration_table(stated, results.stated), *bins]
+        sections.append(Section("Stated probabilities", rated))
     return Page("strategy.html", "Strategy", sections)
 
 
 def rank_order(source: Run) -> list[int]:
     return [source.names.index(row.name) for row in source.rows]
-
-
-def _habits(source: Run, scanned: Scan, order: Sequence[int]) -> list[Block]:
-    names = [source.names[player] for player in order]
-    labels = [*map(source.label, names)]
-    results = source.game.results
-    notes = [*([results.habits_in_words] if results.habits_in_words else []), *scanned.widths]
-    drawn = [habit for habit in results.habits if habit.key in results.charted]
-    series = [points(habit.name, [scanned.style(player, habit.key) for player in order]) for habit in drawn]
-    title = f"Frequency: {', '.join(habit.name for habit in drawn)}"
-    chart = Chart("intervals", title, "; ".join(habit.title for habit in drawn), labels, series)
-    links = [f"bots/{player}.html" for player in order]
-    columns = [Column("bot", "bot", "player", names, links), *habit_columns(scanned, results, order)]
-    return [
-        *([chart] if drawn else []),
-        ResultTable("habits", "Habits of each bot, in the order of the ranking", columns, notes),
-    ]
 
 
 def lies_blocks(source: Run, lies: LieCounts | str, players: Sequence[int], key: str) -> list[Block]:
@@ -177,32 +185,6 @@ def _outcome_blocks(source: Run, order: Sequence[int]) -> list[Block]:
     return [chart, ResultTable("outcomes", "How games end, with 95 % confidence intervals", columns)]
 
 
-def _counts_table(source: Run, order: Sequence[int]) -> ResultTable:
-    results = source.game.results
-    sums = [seat_sums(source.tally, results, player) for player in order]
-    columns = [
-        Column("bot", "bot", "player", [source.names[player] for player in order]),
-        *(
-            Column(count, count.replace("_", " "), "count", [own[count] for own in sums])
-            for count in results.published_counts
-        ),
-    ]
-    return ResultTable("counts", "Counts, as in all_games.yaml", columns)
-
-
-def _statement_blocks(stated: Sequence[Calibration], source: Run) -> list[Block]:
-    results = source.game.results
-    words = Paragraph(
-        f"A prompt can ask for the probability {results.stated}. The Brier score is the mean of (stated - truth)²; 0 "
-        "is perfect. Compare it with the score of always stating the base rate."
-    )
-    return [
-        words,
-        calibration_table(stated, results.stated),
-        *calibration_blocks(stated, "calibration-bins", source.label),
-    ]
-
-
 def calibration_blocks(
     players: Sequence[Calibration], key: str, label: Callable[[str], str]
 ) -> tuple[Chart, ResultTable] | tuple[()]:
@@ -243,11 +225,25 @@ _NOTES: Final = (
 
 def neighbours(source: Run, scanned: Scan) -> Page:
     sections = [Section("Effect of neighbours", _deviations(source, scanned))]
-    results = source.game.results
-    measures = [results.measure(key) for key in reversed(results.headline)]
-    sections += [
-        Section(f"{measure.name} by neighbour", _neighbour_maps(source, scanned, measure)) for measure in measures
-    ]
+    order, results = rank_order(source), source.game.results
+    shown = order[:_MAX_MAPPED]
+    for measure in map(results.measure, reversed(results.headline)):
+        cells = {side: [_cells(source, measure, side, player) for player in shown] for side, _ in SIDES}
+        # Both maps of a measure have the same scale.
+        ends = value_range(cell for rows in cells.values() for row in rows for cell in row)
+        maps = [
+            HeatMap(
+                f"{measure.name} by {name} player, %",
+                f"bot ↓ {name} player →",
+                [source.label(source.names[player]) for player in shown],
+                [[row[other] for other in shown] for row in cells[side]],
+                [deviation([value for value, _ in row if value is not None]) for row in cells[side]],
+                neighbour_table(source, scanned, measure, side, order, f"{measure.key.replace('_', '-')}-by-{name}"),
+                ends,
+            )
+            for side, name in SIDES
+        ]
+        sections.append(Section(f"{measure.name} by neighbour", maps))
     return Page("neighbours.html", "Neighbours", sections)
 
 
@@ -296,26 +292,6 @@ def _stronger_side(difference: Rate) -> str | None:
     return "next" if difference.low > 0 else "previous" if difference.high < 0 else "may be chance"
 
 
-def _neighbour_maps(source: Run, scanned: Scan, measure: Measure) -> list[Block]:
-    """Return two heat maps of a measure, by next and by previous player, on the same scale."""
-    order, title = rank_order(source), measure.name
-    shown = order[:_MAX_MAPPED]
-    maps = {side: [_cells(source, measure, side, player) for player in shown] for side, _ in SIDES}
-    ends = value_range(cell for rows in maps.values() for row in rows for cell in row)
-    return [
-        HeatMap(
-            f"{title} by {name} player, %",
-            f"bot ↓ {name} player →",
-            [source.label(source.names[player]) for player in shown],
-            [[row[other] for other in shown] for row in maps[side]],
-            [deviation([value for value, _ in row if value is not None]) for row in maps[side]],
-            neighbour_table(source, scanned, measure, side, order, f"{measure.key.replace('_', '-')}-by-{name}"),
-            ends,
-        )
-        for side, name in SIDES
-    ]
-
-
 def _cells(source: Run, measure: Measure, side: int, player: int) -> list[tuple[float | None, int]]:
     return rates_by_neighbour(source.tally, source.game.results, measure, player, side, len(source.names))
 
@@ -357,35 +333,31 @@ def bot_pages(
     examples = shown.example_tables()
     pages = []
     for row in source.rows:
-        page = _bot_page(source, scanned, lies, row, examples.get(row.name))
-        sections = [introduce(source, row.name, shown.words)]
+        name, player = row.name, source.names.index(row.name)
+        key = f"bot-{player}"
+        sections = [introduce(source, name, shown.words)]
         if stories:
-            player = source.names.index(row.name)
             sections += [*stories.style(player), *stories.section(player, rank_order(source))]
-        pages.append(replace(page, sections=[*sections, *page.sections]))
+        results = _results_and_habits(source, scanned, row, player)
+        if lies is not None:
+            results += lies_blocks(source, lies, [player], f"{key}-lies")[-1:]
+        sections.append(Section("Results and habits", results))
+        if name in source.models:
+            tables: list[Block] = [
+                ResultTable(f"{key}-model", "Total", model_columns(source.models, [name])),
+                decisions_table(source, name, key),
+                attempts_table(source, name, key),
+                use_table(source, name, key),
+            ]
+            sections.append(Section("As a model player", tables))
+            if stated := [one for one in calibrations(source.tally, source.names) if one.name == name]:
+                bins = calibration_blocks(stated, f"{key}-calibration", source.label)
+                sections.append(Section("Stated probabilities", bins))
+            if name in examples:
+                sections.append(Section("Example decisions", [examples[name]]))
+        sections.append(Section("By seat", _seats(source, scanned, player, key)))
+        pages.append(Page(f"bots/{player}.html", source.label(name), sections))
     return pages
-
-
-def _bot_page(
-    source: Run,
-    scanned: Scan,
-    lies: LieCounts | str | None,
-    row: RankingRow,
-    examples: ResultTable | None,
-) -> Page:
-    player = source.names.index(row.name)
-    key = f"bot-{player}"
-    sections = [
-        Section("Results and habits", _results_and_habits(source, scanned, row, player)),
-        Section("By seat", _seats(source, scanned, player, key)),
-    ]
-    if lies is not None:
-        sections[0] = replace(
-            sections[0], blocks=[*sections[0].blocks, *lies_blocks(source, lies, [player], f"{key}-lies")[-1:]]
-        )
-    if row.name in source.models:
-        sections[1:1] = _model_sections(source, row.name, key, examples)
-    return Page(f"bots/{player}.html", source.label(row.name), sections)
 
 
 def _results_and_habits(source: Run, scanned: Scan, row: RankingRow, player: int) -> list[Block]:
@@ -420,19 +392,3 @@ def _seats(source: Run, scanned: Scan, player: int, key: str) -> list[Block]:
         chance_level_column(results.measure(results.headline[0]), chances),
     ]
     return [ResultTable(f"{key}-by-seat", "By seat; seat 0 plays first", columns, scanned.coverage_notes)]
-
-
-def _model_sections(source: Run, name: str, key: str, examples: ResultTable | None) -> Sequence[Section]:
-    tables: list[Block] = [
-        ResultTable(f"{key}-model", "Total", model_columns(source.models, [name])),
-        decisions_table(source, name, key),
-        attempts_table(source, name, key),
-        use_table(source, name, key),
-    ]
-    sections = [Section("As a model player", tables)]
-    stated = [one for one in calibrations(source.tally, source.names) if one.name == name]
-    if stated:
-        sections.append(Section("Stated probabilities", calibration_blocks(stated, f"{key}-calibration", source.label)))
-    if examples is not None:
-        sections.append(Section("Example decisions", [examples]))
-    return sections

@@ -128,11 +128,12 @@ class Stories:
 
     def mistakes(self, player: int) -> list[TrackedResponse]:
         words = [one for one in self.lies.tracked_responses if one.player == player]
-        return [one for one in self._with_pages(words) if self._is_mistake(one)]
-
-    def _is_mistake(self, one: TrackedResponse) -> bool:
-        outcome, stated = self._answer(one)
-        return not outcome.startswith(FALLBACK_OUTCOME) and is_mistake(one.is_lie, one.called, stated)
+        found = []
+        for one in self._with_pages(words):
+            outcome, stated = self._answer(one)
+            if not outcome.startswith(FALLBACK_OUTCOME) and is_mistake(one.is_lie, one.called, stated):
+                found.append(one)
+        return found
 
     def _with_pages(self, moves: Iterable[TrackedMove]) -> list[TrackedMove]:
         return sorted((one for one in moves if one.game in self.turns), key=lambda one: (-one.pile, one.game, one.move))
@@ -153,23 +154,21 @@ class Stories:
     def _moment(self, one: TrackedPlay | TrackedResponse) -> tuple[str, str, str]:
         """Return a moment's address, what happened, and where."""
         turn = self.turns[one.game][one.seat, one.move]
-        what = pluralize(one.cards) if isinstance(one, TrackedPlay) else self._mistake(one)
+        lie, _, call = self._words
+        if isinstance(one, TrackedPlay):
+            what = pluralize(one.cards)
+        else:
+            what = f"let a {lie} pass" if one.is_lie else f"false {call}"
         return f"games/{one.game}.html#turn-{turn}", what, f"game {one.game}, turn {turn}"
 
     def _link_moment(self, title: str, one: TrackedPlay | TrackedResponse) -> tuple[str, str, str, DrawnCards]:
+        """Return a link that shows the cards of a play, or the cards that a response is about."""
         address, what, where = self._moment(one)
-        return title, address, f"{what}, {one.pile} at stake · {where}", self._describe_cards(one)
-
-    def _describe_cards(self, one: TrackedPlay | TrackedResponse) -> DrawnCards:
-        """Return the cards of a play, or the cards that a response is about."""
         turn, plays = self.turns[one.game][one.seat, one.move], self.plays[one.game]
         seat, cards = plays[turn - 1]
-        is_about_earlier = isinstance(one, TrackedResponse) and seat == one.seat
-        return plays[turn - 2][1] if is_about_earlier else cards
-
-    def _mistake(self, one: TrackedResponse) -> str:
-        lie, _, call = self._words
-        return f"let a {lie} pass" if one.is_lie else f"false {call}"
+        if isinstance(one, TrackedResponse) and seat == one.seat:
+            cards = plays[turn - 2][1]
+        return title, address, f"{what}, {one.pile} at stake · {where}", cards
 
     def _rate(self, cases: Iterable[tuple[int, bool]]) -> Rate:
         """Return the share of true values, clustered by deal. `cases` contains a (game, value) pair per move."""
@@ -183,21 +182,29 @@ class Stories:
 
     def _describe(self, player: int) -> Iterator[str]:
         """Describe how the player plays, without differences that could be due to chance."""
-        lies = self._words[1]
+        lies, names = self._words[1], self.source.names
         keys: tuple[LieRate, ...] = ("chosen", "forced", "caught", "hits", "alarms")
         shares = {key: self.lies.share(player, key) for key in keys}
         rates = {rate: describe_rate(share) for rate, share in shares.items()}
         if shares["chosen"].value is not None:
-            than = self._compare_with_others(player)
+            others = [self.lies.share(other, "chosen") for other in range(len(names)) if other != player]
+            compared = {
+                _compare(shares["chosen"], other, "more", "less") for other in others if other.value is not None
+            }
+            is_extreme = len(compared) == 1 and "" not in compared
+            than = f", {compared.pop()} than for any other player" if is_extreme else ""
             yield f"Voluntary {lies} make up {rates['chosen']} of its plays{than}; forced ones, {rates['forced']}."
-            yield from self._compare_halves(player)
+            plays = [one for one in self.lies.tracked_plays if one.player == player]
+            early, late = (self._voluntary_rate(one for one in plays if one.late is half) for half in (False, True))
+            if when := _compare(early, late, "first", "second"):
+                yield f"Voluntary {lies} are more frequent in the {when} half of a game."
         if shares["caught"].value is not None and self.source.game.results.found_out:
             yield f"Opponents catch {rates['caught']} of its {lies}."
         if shares["hits"].value is not None and shares["alarms"].value is not None:
             yield f"It catches {rates['hits']} of the {lies} it is asked about."
             yield f"It wrongly calls {rates['alarms']} of the honest plays it is asked about."
         yield from self._describe_skill(player)
-        yield from (_describe_calibration(one) for one in self._calibrations if one.name == self.source.names[player])
+        yield from (_describe_calibration(one) for one in self._calibrations if one.name == names[player])
 
     def _describe_skill(self, player: int) -> Iterator[str]:
         """Describe whether the player can tell lies from honest plays, if it was asked about both."""
@@ -214,24 +221,6 @@ class Stories:
     @cached_property
     def _calibrations(self) -> list[Calibration]:
         return [one for one in calibrations(self.source.tally, self.source.names) if one.statements]
-
-    def _compare_with_others(self, player: int) -> str:
-        """Return a clause if the player tells more (or fewer) voluntary lies than every other player."""
-        own, names = self.lies.share(player, "chosen"), range(len(self.source.names))
-        others = [self.lies.share(other, "chosen") for other in names if other != player]
-        comparisons = {_compare(own, other, "more", "less") for other in others if other.value is not None}
-        return (
-            f", {comparisons.pop()} than for any other player"
-            if len(comparisons) == 1 and "" not in comparisons
-            else ""
-        )
-
-    def _compare_halves(self, player: int) -> Iterator[str]:
-        """Describe in which half of a game the player lies more, if there is a significant difference."""
-        plays = [one for one in self.lies.tracked_plays if one.player == player]
-        early, late = (self._voluntary_rate(one for one in plays if one.late is half) for half in (False, True))
-        if when := _compare(early, late, "first", "second"):
-            yield f"Voluntary {self._words[1]} are more frequent in the {when} half of a game."
 
     def _voluntary_rate(self, plays: Iterable[TrackedPlay]) -> Rate:
         return self._rate((one.game, one.lie == "chosen") for one in plays)
@@ -280,21 +269,19 @@ class Stories:
         described = [self._moment(one) for _, one in found]
         links = [link for link, _, _ in described]
         stated = [None if isinstance(one, TrackedPlay) else self._answer(one)[1] for _, one in found]
+        label, names = self.source.label, self.source.names
+        opponents = [[who for who, _ in one.called] if isinstance(one, TrackedPlay) else [one.of] for _, one in found]
         columns = [
             Column("where", "where", "text", [where for _, _, where in described], links),
             Column("which", "kind of moment", "text", [which for which, _ in found]),
             Column("what", "what", "text", [what for _, what, _ in described]),
             Column("pile", "cards at stake", "count", [one.pile for _, one in found]),
-            Column("whom", "against", "text", [self._name_opponents(one) for _, one in found]),
+            Column("whom", "against", "text", [", ".join(label(names[one]) for one in each) for each in opponents]),
             Column("stated", "stated probability", "decimal", stated),
         ]
         title = f"Its best {lies}, costliest caught {lies} and worst mistakes"
         notes = [_MOMENTS_NOTE.format(lies=lies, call=call)]
         return ResultTable(f"{key}-lies-moments", title, columns, notes)
-
-    def _name_opponents(self, one: TrackedPlay | TrackedResponse) -> str:
-        opponents = [who for who, _ in one.called] if isinstance(one, TrackedPlay) else [one.of]
-        return ", ".join(self.source.label(self.source.names[who]) for who in opponents)
 
 
 def _compare(one: Rate, other: Rate, more: str, less: str, neither: str = "") -> str:

@@ -1,6 +1,6 @@
 """The games of a report: selection, pages and list."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -189,10 +189,23 @@ class ShownGames:
 
     def example_tables(self) -> dict[str, ResultTable]:
         title = "Sample decisions from the games shown here: failures first, then re-asks"
-        return {
-            name: ResultTable(f"bot-{self.source.names.index(name)}-examples", title, _example_columns(examples))
-            for name, examples in self.examples.items()
-        }
+        tables = {}
+        for name, examples in self.examples.items():
+            shown = sorted(examples, key=lambda one: one.rank)
+            decisions = [one.decision for one in shown]
+            answers = [describe_answer(decision["answer"]) for decision in decisions]
+            columns = [
+                Column("where", "where", "text", [one.where for one in shown], [one.link for one in shown]),
+                Column("question", "question", "text", [decision["question"] for decision in decisions]),
+                Column("node", "node", "text", [decision["node"] for decision in decisions]),
+                Column("outcome", "outcome", "text", [decision["outcome"] for decision in decisions]),
+                Column("answer", "answer", "text", answers),
+                Column("p_bluff", "stated probability", "decimal", [decision["p_bluff"] for decision in decisions]),
+                Column("attempts", "attempts", "count", [len(decision["attempts"]) for decision in decisions]),
+                Column("reply", "last reply", "text", [one.reply for one in shown]),
+            ]
+            tables[name] = ResultTable(f"bot-{self.source.names.index(name)}-examples", title, columns)
+        return tables
 
     def list_page(self) -> Page:
         results = self.source.game.results
@@ -201,7 +214,14 @@ class ShownGames:
         filtered = [column for column in columns if column.key in (*results.game_counts, *_COUNTS)]
         for place, (game, outcome) in enumerate(outcomes.items()):
             fields.add(game, outcome, {column.key: column.values[place] for column in filtered})
-        notes = [self.choice.why, *_reasons(self.why_not)]
+        notes = [self.choice.why]
+        left_out: dict[str, list[int]] = {}
+        for game, reason in self.why_not.items():
+            left_out.setdefault(reason, []).append(game)
+        for reason, games in left_out.items():
+            count = "1 game is" if len(games) == 1 else f"{len(games):,} games are"
+            some = ", ".join(map(str, games[:5])) + (", ..." if len(games) > 5 else "")
+            notes.append(as_sentence(f"{count} not shown ({some}): {reason}"))
         words = Paragraph(f"Click a game's number to step through it. {fields.hint()}")
         table = ResultTable("games", "Games", columns, notes, max_rows=MAX_GAMES)
         more = {"filter": "games", "filters": fields.filters(), "fields": fields.data()}
@@ -262,31 +282,3 @@ class ShownGames:
         ended = [results.describe_ending(mark, outcome.capped) for mark in outcome.marks]
         seated = zip(self._names(outcome), ended, strict=True)
         return ", ".join(f"{self.source.label(name)} ({how})" for name, how in seated)
-
-
-def _example_columns(examples: Sequence[_Example]) -> list[Column]:
-    shown = sorted(examples, key=lambda one: one.rank)
-    decisions = [one.decision for one in shown]
-    answers = [describe_answer(decision["answer"]) for decision in decisions]
-    return [
-        Column("where", "where", "text", [one.where for one in shown], [one.link for one in shown]),
-        Column("question", "question", "text", [decision["question"] for decision in decisions]),
-        Column("node", "node", "text", [decision["node"] for decision in decisions]),
-        Column("outcome", "outcome", "text", [decision["outcome"] for decision in decisions]),
-        Column("answer", "answer", "text", answers),
-        Column("p_bluff", "stated probability", "decimal", [decision["p_bluff"] for decision in decisions]),
-        Column("attempts", "attempts", "count", [len(decision["attempts"]) for decision in decisions]),
-        Column("reply", "last reply", "text", [one.reply for one in shown]),
-    ]
-
-
-def _reasons(why_not: dict[int, str]) -> list[str]:
-    by_reason: dict[str, list[int]] = {}
-    for game, reason in why_not.items():
-        by_reason.setdefault(reason, []).append(game)
-    sentences = []
-    for reason, games in by_reason.items():
-        count = "1 game is" if len(games) == 1 else f"{len(games):,} games are"
-        some = ", ".join(map(str, games[:5])) + (", ..." if len(games) > 5 else "")
-        sentences.append(as_sentence(f"{count} not shown ({some}): {reason}"))
-    return sentences

@@ -31,8 +31,19 @@ class Highlights:
         `story` is the viewer's data, and `names` lists the players by seat.
         """
         if self.lies:
-            self._note_pickups(game, story, names)
-            self._note_lies_in_a_row(game, story, names)
+            for number, (before, after) in enumerate(pairwise(count_cards(story)), 1):
+                for name, had, has in zip(names, before, after, strict=True):
+                    text = f"{name} picked up {has - had} cards"
+                    self._note(_MOST_PICKED_UP, has - had, text, f"games/{game}.html#turn-{number}")
+            row, caught = [0] * len(names), caught_lies(story)
+            for number, turn in enumerate(story["turns"], 1):
+                seat = turn["seat"]
+                if story["lie"] not in turn["marks"]:
+                    row[seat] = 0 if played_cards(story, turn) else row[seat]
+                    continue
+                row[seat] = 0 if number in caught else row[seat] + 1
+                text = f"{names[seat]} got away with {row[seat]} {self.lies} in a row"
+                self._note(_LONGEST_LIE, row[seat], text, f"games/{game}.html#turn-{number}")
         for one in decisions:
             if one[STATED] is not None and one["answer"] is True and one["truth"] is False:
                 answer = f"{names[one['seat']]} answered yes to “{one['question']}”"
@@ -48,23 +59,6 @@ class Highlights:
     def _note(self, kind: str, size: float, text: str, link: str) -> None:
         if size > self._found.get(kind, (0.0,))[0]:
             self._found[kind] = size, text, link
-
-    def _note_pickups(self, game: int, story: Mapping[str, Any], names: Sequence[str]) -> None:
-        for number, (before, after) in enumerate(pairwise(count_cards(story)), 1):
-            for name, had, has in zip(names, before, after, strict=True):
-                text = f"{name} picked up {has - had} cards"
-                self._note(_MOST_PICKED_UP, has - had, text, f"games/{game}.html#turn-{number}")
-
-    def _note_lies_in_a_row(self, game: int, story: Mapping[str, Any], names: Sequence[str]) -> None:
-        row, caught = [0] * len(names), caught_lies(story)
-        for number, turn in enumerate(story["turns"], 1):
-            seat = turn["seat"]
-            if story["lie"] not in turn["marks"]:
-                row[seat] = 0 if played_cards(story, turn) else row[seat]
-                continue
-            row[seat] = 0 if number in caught else row[seat] + 1
-            text = f"{names[seat]} got away with {row[seat]} {self.lies} in a row"
-            self._note(_LONGEST_LIE, row[seat], text, f"games/{game}.html#turn-{number}")
 
     def table(self) -> ResultTable | None:
         """Return the highlights as a table, or None if there are none."""

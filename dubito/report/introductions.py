@@ -1,6 +1,6 @@
 """How a player decides: a bot's description and code, or a model's prompt and its own words."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -39,31 +39,31 @@ class ModelWords:
 
 
 def introduce(source: Run, name: str, words: ModelWords) -> Section:
-    """Return the section that a player's page begins with."""
+    """Return the section that a player's page begins with.
+
+    A bot's code is shown only if the file is the one that played.
+    """
     spec = source.planned.players[source.names.index(name)]
-    blocks = [*_introduce_model(spec.settings, name, words)] if name in source.models else []
-    return Section("How it decides", blocks or [*_introduce_bot(source, spec.bot, spec.source)])
-
-
-def _introduce_model(settings: Mapping[str, Any], name: str, words: ModelWords) -> Iterator[Block]:
-    model, prompt = (one_line(str(settings[key])) if settings.get(key) else "" for key in ("model", "prompt"))
-    if model and prompt:
-        yield Paragraph(f"The model {model} answers each question of the prompt {prompt}.")
-    if name in words.quotes:
-        quote, where, path = words.quotes[name]
-        yield Links([(f"“{quote}”", path, where)])
-    if name in words.requests:
-        yield Verbatim("Its prompt: the first request of the first game", words.requests[name], folded=True)
-
-
-def _introduce_bot(source: Run, bot_name: str, digest: str) -> Iterator[Block]:
-    """Describe a bot, with its code if the file is the one that played."""
-    try:
-        bot = source.registry.find(bot_name)
-    except DubitoError as error:
-        yield Paragraph(f"This machine does not have the bot: {one_line(str(error), 200)}.")
-        return
-    yield Paragraph(bot.summary)
-    if bot.digest == digest and bot.file.suffix == ".py":
-        code = bot.file.read_text(encoding="utf-8", errors="replace")[:_MAX_CODE]
-        yield Verbatim(f"Its code, {bot.file.name}", code, folded=True)
+    blocks: list[Block] = []
+    if name in source.models:
+        given = (spec.settings.get(key) for key in ("model", "prompt"))
+        model, prompt = (one_line(str(value)) if value else "" for value in given)
+        if model and prompt:
+            blocks.append(Paragraph(f"The model {model} answers each question of the prompt {prompt}."))
+        if name in words.quotes:
+            quote, where, path = words.quotes[name]
+            blocks.append(Links([(f"“{quote}”", path, where)]))
+        if name in words.requests:
+            title = "Its prompt: the first request of the first game"
+            blocks.append(Verbatim(title, words.requests[name], folded=True))
+    if not blocks:
+        try:
+            bot = source.registry.find(spec.bot)
+        except DubitoError as error:
+            missing = Paragraph(f"This machine does not have the bot: {one_line(str(error), 200)}.")
+            return Section("How it decides", [missing])
+        blocks.append(Paragraph(bot.summary))
+        if bot.digest == spec.source and bot.file.suffix == ".py":
+            code = bot.file.read_text(encoding="utf-8", errors="replace")[:_MAX_CODE]
+            blocks.append(Verbatim(f"Its code, {bot.file.name}", code, folded=True))
+    return Section("How it decides", blocks)

@@ -3,12 +3,12 @@
 The page starts with the result in words, computed from the figures and their intervals (`ranking.py`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
 from dubito.errors import pluralize
-from dubito.experiment.experiment import PlayerSpec, describe_claims, describe_fake_models
+from dubito.experiment.experiment import describe_claims, describe_fake_models
 from dubito.experiment.lies import LieCounts
 from dubito.experiment.stop import describe_stop_rule
 from dubito.experiment.stored import Run, list_contenders
@@ -55,21 +55,24 @@ def headline(source: Run) -> list[str]:
 
 
 def _describe_cost(source: Run) -> list[str]:
-    return _describe_models(source.models, source.label) if source.models else []
-
-
-def _describe_models(models: Mapping[str, PlayerLog], label: Callable[[str], str]) -> list[str]:
     """Summarize the tokens, cost and fallbacks of all model players.
 
     Players whose answers were all fallbacks are named.
     """
-    shares = {label(name): fallback_share(log.outcomes) for name, log in models.items() if log.decisions}
-    some = {name: share for name, share in shares.items() if 0 < share < 1}
+    if not source.models:
+        return []
+    logs = source.models.items()
+    shares = {source.label(name): fallback_share(log.outcomes) for name, log in logs if log.decisions}
+    some = {
+        name: "less than 0.1 %" if share < 0.001 else f"{100 * min(share, 0.999):.1f} %"
+        for name, share in shares.items()
+        if 0 < share < 1
+    }
     every = [name for name, share in shares.items() if share == 1]
     usable = "" if some or every else " Every model answer was usable (no fallbacks)."
-    sentences = [f"{_describe_use([*models.values()])}.{usable}"]
+    sentences = [f"{_describe_use([*source.models.values()])}.{usable}"]
     if some:
-        parts = [f"{_describe_share(share)} of the answers by {name}" for name, share in some.items()]
+        parts = [f"{share} of the answers by {name}" for name, share in some.items()]
         sentences.append(f"Fallbacks ({_FALLBACK}): {' and '.join(parts)}.")
     if every:
         what = "fallbacks" if some else f"fallbacks ({_FALLBACK})"
@@ -83,12 +86,9 @@ def _describe_use(logs: Sequence[PlayerLog]) -> str:
         return f"All {cached:,} replies are from the cache, so this run called no model and cost nothing"
     tokens = sum(log.tokens["input"] + log.tokens["output"] for log in logs)
     costs = [log.picodollars for log in logs]
-    cost = _dollars(sum(filter(None, costs))) if None not in costs else "cost unknown"
-    return f"{_format_count(tokens)} tokens, {cost}"
-
-
-def _describe_share(share: float) -> str:
-    return "less than 0.1 %" if share < 0.001 else f"{100 * min(share, 0.999):.1f} %"
+    total = sum(filter(None, costs))
+    cost = dollars(total) if 0 < total < PICO // 100 else f"${total / PICO:,.2f}"
+    return f"{_format_count(tokens)} tokens, {'cost unknown' if None in costs else cost}"
 
 
 def _format_count(count: int) -> str:
@@ -99,17 +99,23 @@ def _format_count(count: int) -> str:
     return f"{count}"
 
 
-def _dollars(pico: int) -> str:
-    return dollars(pico) if 0 < pico < PICO // 100 else f"${pico / PICO:,.2f}"
-
-
 def overview(
     source: Run, scanned: Scan, lies: LieCounts | None, stories: Stories | None, looks: Sequence[tuple[str, str, str]]
 ) -> Page:
     """Return the first page. `looks` contains links to the other pages as (name, path, description)."""
-    results, players = source.game.results, RunPlayers(source)
-    answer, sure = describe_winner(source.relation)
-    sections = [Section("", _answer_blocks(source, players, sure))]
+    results, players, relation = source.game.results, RunPlayers(source), source.relation
+    games, planned = source.tally.games, source.planned
+    answer, sure = describe_winner(relation)
+    marked = []
+    if relation.is_preliminary:
+        marked.append(f"Preliminary: only {pluralize(relation.deals, 'deal')} (fewer than {PRELIMINARY})")
+    if not source.is_finished:
+        marked.append(f"Unfinished: {games:,} of {planned.games:,} games counted")
+    cost = _describe_cost(source) or ["No models played, so nothing was spent."]
+    fake = describe_fake_models(source.kinds)
+    blocks: list[Block] = [Paragraph(fake, warning=True)] if fake else []
+    blocks += [Paragraph(sure)] if sure else []
+    sections = [Section("", [*blocks, Pills(marked, cost), players.score_chart()])]
     if stories and source.models:
         sections.append(Section("How each model plays", stories.tiles(players.names)))
     sections.append(Section("All players", _player_blocks(source, players, lies)))
@@ -118,25 +124,14 @@ def overview(
         sections.append(Section("First against second", tables))
     sections.append(Section("Look closer", [Links(looks)]))
     sections.append(Section("More: settings, model usage, files", _more_blocks(source, scanned), folded=True))
+
     preview = Preview(" ".join(headline(source)), players.chart())
-    title, _ = describe_winner(source.relation, source.label)
-    about = f"{display_name(source.game)} · {_date_line(source)}"
+    title, _ = describe_winner(relation, source.label)
+    written = last_written(source.folder)  # 0 for an exported run, which has no database
+    when = f"{datetime.fromtimestamp(written, UTC):%Y-%m-%d %H:%M} UTC, " if written else ""
+    seed = f", the seed {source.secrecy_in_words}" if planned.has_programs else ""
+    about = f"{display_name(source.game)} · {when}{games:,} games{seed}"
     return Page("index.html", title, sections, heading=answer, about=about, preview=preview)
-
-
-def _answer_blocks(source: Run, players: RunPlayers, sure: str) -> list[Block]:
-    """Return the chart, a sentence about how certain the result is, and the cost."""
-    games, planned, relation = source.tally.games, source.planned.games, source.relation
-    marked = []
-    if relation.is_preliminary:
-        marked.append(f"Preliminary: only {pluralize(relation.deals, 'deal')} (fewer than {PRELIMINARY})")
-    if not source.is_finished:
-        marked.append(f"Unfinished: {games:,} of {planned:,} games counted")
-    cost = _describe_cost(source) or ["No models played, so nothing was spent."]
-    fake = describe_fake_models(source.kinds)
-    blocks: list[Block] = [Paragraph(fake, warning=True)] if fake else []
-    blocks += [Paragraph(sure)] if sure else []
-    return [*blocks, Pills(marked, cost), players.score_chart()]
 
 
 def _player_blocks(source: Run, players: RunPlayers, lies: LieCounts | None) -> list[Block]:
@@ -157,53 +152,35 @@ def _player_blocks(source: Run, players: RunPlayers, lies: LieCounts | None) -> 
 
 
 def _more_blocks(source: Run, scanned: Scan) -> list[Block]:
-    results = source.game.results
-    blocks: list[Block] = [NamedValues(_settings_pairs(source), "Settings")]
-    if source.models:
-        bounds = bounds_table(source.rows, source.contenders, source.deals * source.planned.contender_seats, results)
-        blocks += [models_table(source.models, source.names), *([bounds] if bounds else [])]
-    if len(source.planned.table_sizes) > 1:
-        blocks += _size_blocks(source, scanned)
-    return [*blocks, *_digests(source)]
-
-
-def _date_line(source: Run) -> str:
-    # The path is None for an exported run.
-    written = last_written(source.folder)
-    when = f"{datetime.fromtimestamp(written, UTC):%Y-%m-%d %H:%M} UTC, " if written else ""
-    seed = f", the seed {source.secrecy_in_words}" if source.planned.has_programs else ""
-    return f"{when}{source.tally.games:,} games{seed}"
-
-
-def _size_blocks(source: Run, scanned: Scan) -> list[Block]:
-    places = {name: player for player, name in enumerate(source.names)}
-    results = source.game.results
-    rows = by_table_size(source.tally, source.names, results)
-    sized = sizes_table(
-        rows, lambda row, key: scanned.measure_at_size(places[row.name], row.size, key), results, scanned.widths
-    )
-    return [sized]
-
-
-def _settings_pairs(source: Run) -> list[tuple[str, str]]:
-    planned = source.planned
-    return [
+    planned, results = source.planned, source.game.results
+    settings = [
         ("games", f"{source.tally.games:,} of {planned.games:,}"),
         *((("stop", describe_stop_rule(planned, source.game)),) if planned.stop else ()),
         *((("shard", f"{planned.shard.number} of {planned.shard.of}"),) if planned.shard else ()),
         ("game", planned.game),
         ("seed", source.seed_in_words),
         ("table sizes", ", ".join(map(str, planned.table_sizes))),
-        ("turns per game", turns_per_game(source.tally, source.game.results)),
+        ("turns per game", turns_per_game(source.tally, results)),
         *((f"rules: {key}", f"{value}") for key, value in planned.rules.items()),
         ("on_bot_error", planned.on_bot_error),
-        *((f"player: {player.name}", _format_settings(player)) for player in planned.players if player.settings),
     ]
-
-
-def _format_settings(player: PlayerSpec) -> str:
-    given = (f"{key}: {value}" for key, value in player.settings.items() if value not in (None, {}, []))
-    return "; ".join([player.bot, *given])
+    for player in planned.players:
+        if player.settings:
+            given = (f"{key}: {value}" for key, value in player.settings.items() if value not in (None, {}, []))
+            settings.append((f"player: {player.name}", "; ".join([player.bot, *given])))
+    blocks: list[Block] = [NamedValues(settings, "Settings")]
+    if source.models:
+        bounds = bounds_table(source.rows, source.contenders, source.deals * planned.contender_seats, results)
+        blocks += [models_table(source.models, source.names), *([bounds] if bounds else [])]
+    if len(planned.table_sizes) > 1:
+        places = {name: player for player, name in enumerate(source.names)}
+        rows = by_table_size(source.tally, source.names, results)
+        blocks.append(
+            sizes_table(
+                rows, lambda row, key: scanned.measure_at_size(places[row.name], row.size, key), results, scanned.widths
+            )
+        )
+    return [*blocks, *_digests(source)]
 
 
 def _digests(source: Run) -> list[Block]:

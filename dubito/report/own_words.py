@@ -42,18 +42,18 @@ def own_words(story: Mapping[str, Any], decision: Mapping[str, Any]) -> str:
     prompt.pieces, shared.pieces = story["pieces"], story["shared"]
     asked = [prompt.read(runs) for _, runs in attempt["said"]] + [shared.read(runs) for runs in attempt["system"]]
     known = {run for text in asked for run in _runs(text)}
-    return one_line(" ".join(one for one in _SENTENCE_ENDS.split(reason) if _is_own(one, known)), _MAX_QUOTE)
+    own = []
+    for sentence in _SENTENCE_ENDS.split(reason):
+        is_sentence = sentence[-1:] in ".!?" and len(re.findall(r"[^\W\d_]{2,}", sentence)) >= _MIN_WORDS
+        runs = _runs(sentence)
+        if is_sentence and runs and sum(run in known for run in runs) <= _MAX_REPEATED * len(runs):
+            own.append(sentence)
+    return one_line(" ".join(own), _MAX_QUOTE)
 
 
 def _runs(text: str) -> list[tuple[str, ...]]:
     words = re.findall(r"\w+", text.casefold())
     return [tuple(words[at : at + _RUN]) for at in range(len(words) - _RUN + 1)]
-
-
-def _is_own(sentence: str, known: set[tuple[str, ...]]) -> bool:
-    runs = _runs(sentence)
-    is_sentence = sentence[-1:] in ".!?" and len(re.findall(r"[^\W\d_]{2,}", sentence)) >= _MIN_WORDS
-    return is_sentence and bool(runs) and sum(run in known for run in runs) <= _MAX_REPEATED * len(runs)
 
 
 def model_moment(story: Mapping[str, Any], *, only_lies: bool = False) -> ModelMoment | None:
@@ -80,7 +80,9 @@ def _moments(story: Mapping[str, Any], only_lies: bool) -> Iterator[tuple[int, s
         turn, seat = one["turn"], one["seat"]
         if one["outcome"].startswith(FALLBACK_OUTCOME) or not 0 < turn <= len(story["turns"]):
             continue
-        name, now = _short(story["names"][seat]), story["turns"][turn - 1]
+        # A model's name without its provider and its prompt.
+        name = re.sub(r"^[\w-]+:|@\S+", "", story["names"][seat]) or story["names"][seat]
+        now = story["turns"][turn - 1]
         words = own_words(story, one)
         if one.get("mistake"):
             if only_lies:
@@ -93,11 +95,6 @@ def _moments(story: Mapping[str, Any], only_lies: bool) -> Iterator[tuple[int, s
             end = "was caught" if turn in caught else "got away with it"
             about = f" about {claim}" if (claim := now.get("speech", "").rstrip("!")) else ""
             yield place, f"{name} lied{about} and {end}", caught.get(turn, turn), one, words
-
-
-def _short(name: str) -> str:
-    """Return a model's name without its provider and its prompt."""
-    return re.sub(r"^[\w-]+:|@\S+", "", name) or name
 
 
 def _pile(story: Mapping[str, Any], panels: list[dict[str, Any]]) -> int:

@@ -62,13 +62,16 @@ def compare_pages(
         answer, sure = describe_winner(relation.only(pair.one.name, pair.other.name))
         one, other = by_name[pair.one.name], by_name[pair.other.name]
         splits, compared = find_splits(one, other)
-        by_kinds = _sort_by_kinds(splits, results)
+        grouped: dict[tuple[str, str], list[Split]] = {}
+        for split in splits:
+            grouped.setdefault(split.kinds(results), []).append(split)
+        # the kinds of both moves, the most frequent first
+        by_kinds = dict(sorted(grouped.items(), key=lambda item: -len(item[1])))
         lead = Paragraph(" ".join(filter(None, (answer, sure, _describe_splits(splits, compared)))))
-        sections = [
-            Section("", [lead]),
-            *_positions(one, other, splits, by_kinds, odds=odds),
-            *_other_pairs(titles, paths, place),
-        ]
+        sections = [Section("", [lead]), *_positions(one, other, splits, by_kinds, odds=odds)]
+        if len(titles) > 1:
+            links = [(text, to, "") for text, to in zip(titles, paths, strict=False) if to != path]
+            sections.append(Section("Other pairs", [Links(links)]))
         # Only the first page has pairs without a page.
         more: list[Block] = [with_pages if place else table]
         if len(by_kinds) > 1:
@@ -76,14 +79,6 @@ def compare_pages(
         sections.append(Section("More: tables and files", more, folded=True))
         title = f"{titles[place]}, side by side"
         yield Page(path, title, sections, heading=_headline(one, other, by_kinds, results) or answer, about=title)
-
-
-def _sort_by_kinds(splits: Sequence[Split], results: Results) -> _ByKinds:
-    """Return the positions by the kinds of both moves, the most frequent first."""
-    by_kinds: dict[tuple[str, str], list[Split]] = {}
-    for split in splits:
-        by_kinds.setdefault(split.kinds(results), []).append(split)
-    return dict(sorted(by_kinds.items(), key=lambda item: -len(item[1])))
 
 
 def _headline(one: Side, other: Side, by_kinds: _ByKinds, results: Results) -> str:
@@ -117,11 +112,6 @@ def _verb(kind: str, results: Results) -> str:
     return verbs.get(kind, f"chooses “{kind}”")
 
 
-def _label_filter(names: Sequence[str], kinds: tuple[str, str], results: Results) -> str:
-    mine, theirs = (_verb(kind, results) for kind in kinds)
-    return f"Each {mine}" if mine == theirs else f"{names[0]} {mine}, {names[1]} {theirs}"
-
-
 def _describe_splits(splits: Sequence[Split], compared: int) -> str:
     if not compared:
         return _NOTHING
@@ -138,19 +128,17 @@ def _positions(one: Side, other: Side, splits: Sequence[Split], by_kinds: _ByKin
     if not splits:
         return
     results, names = one.run.game.results, _short_names(one, other)
-    filters = [(_label_filter(names, kinds, results), join_kinds(kinds)) for kinds in islice(by_kinds, _MAX_FILTERS)]
+    filters = []
+    for kinds in islice(by_kinds, _MAX_FILTERS):
+        mine, theirs = (_verb(kind, results) for kind in kinds)
+        label = f"Each {mine}" if mine == theirs else f"{names[0]} {mine}, {names[1]} {theirs}"
+        filters.append((label, join_kinds(kinds)))
     blocks: list[Block] = [PositionFilters(filters)] if len(filters) > 1 else []
     blocks += [show_position(one, other, split, odds=odds) for split in splits[:_MAX_POSITIONS]]
     if len(splits) > _MAX_POSITIONS:
         blocks.append(Paragraph(f"Only the first {_MAX_POSITIONS} of {len(splits):,} positions are shown."))
     blocks.append(Paragraph(_AFTERWARDS + _WITH_ODDS * odds))
     yield Section("", blocks)
-
-
-def _other_pairs(titles: Sequence[str], paths: Sequence[str], place: int) -> Iterator[Section]:
-    if len(titles) > 1:
-        links = [(title, path, "") for title, path in zip(titles, paths, strict=False) if path != paths[place]]
-        yield Section("Other pairs", [Links(links)])
 
 
 def _kinds_table(one: Side, other: Side, by_kinds: _ByKinds, results: Results, key: str) -> ResultTable:

@@ -1,6 +1,6 @@
 """The overview of a run's players: the chart of their scores and the table of their figures."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -113,7 +113,8 @@ class RunPlayers:
         compared = relation.names if relation.paired else source.contenders
         roles = ["contender" if name in compared else "opponent" if compared else "player" for name in names]
         games = [row.deals * seats if isinstance(row, ContenderRow) else row.games for row in rows]
-        links = [f"bots/{source.names.index(name)}.html" for name in names]
+        players = [source.names.index(name) for name in names]
+        links = [f"bots/{player}.html" for player in players]
         columns = [
             Column("player", "player", "player", names, links),
             Column("role", "role", "text", roles, only_in_files=True),
@@ -124,23 +125,23 @@ class RunPlayers:
                 for rate in rate_columns(results, rows)
             ),
             *(replace(share, only_in_files=True) for share in chance_level_columns(results, rows)),
-            *self._more_columns(names, lies),
         ]
+        if lies is not None:
+            lie = results.habit(results.lies).name
+            chosen = [lies.share(player, "chosen") for player in players]
+            columns.append(Column("chosen", f"voluntary {lie} %", "rate", chosen))
+            if source.game.has_lie_marks:
+                hits = [lies.share(player, "hits") for player in players]
+                columns.append(Column("hits", f"{lie} it catches %", "rate", hits))
+        if source.models:
+            logs = [source.models.get(name) for name in names]
+            tokens = [None if log is None else log.tokens["input"] + log.tokens["output"] for log in logs]
+            columns.append(Column("tokens", "tokens", "count", tokens))
+            columns.append(
+                Column("cost", "cost", "dollars", [None if log is None else log.picodollars for log in logs])
+            )
         headings = ["Opponents, in all their seats" if isinstance(row, RankingRow) else _CONTENDERS for row in rows]
         return ResultTable("players", "Players", columns, [_NOTES], headings=headings if relation.paired else ())
-
-    def _more_columns(self, names: Sequence[str], lies: LieCounts | None) -> Iterator[Column]:
-        results, players = self.source.game.results, [self.source.names.index(name) for name in names]
-        if lies is not None:
-            name = results.habit(results.lies).name
-            yield Column("chosen", f"voluntary {name} %", "rate", [lies.share(one, "chosen") for one in players])
-            if self.source.game.has_lie_marks:
-                yield Column("hits", f"{name} it catches %", "rate", [lies.share(one, "hits") for one in players])
-        if self.source.models:
-            logs = [self.source.models.get(name) for name in names]
-            tokens = [None if log is None else log.tokens["input"] + log.tokens["output"] for log in logs]
-            yield Column("tokens", "tokens", "count", tokens)
-            yield Column("cost", "cost", "dollars", [None if log is None else log.picodollars for log in logs])
 
 
 def compare_with_first(relation: Relation, name: str, kind: ColumnKind) -> tuple[str, str, bool]:

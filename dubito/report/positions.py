@@ -14,7 +14,7 @@ from dubito.errors import DubitoError, one_line, pluralize
 from dubito.experiment.stored import Run
 from dubito.game import PlayerKind, Results
 from dubito.game.base import node_view
-from dubito.game.words import Panel, list_faces
+from dubito.game.words import list_faces
 from dubito.report.tables import ShownBoard, ShownChoice, ShownPosition, ShownSeat
 from dubito.show.odds import load_odds
 from dubito.show.run import ReplayedGames
@@ -204,29 +204,36 @@ class _Position:
         return f"{self._reader.starts(play.seat)}'s play is {kind}: {', '.join(play.cards)}"
 
     def board(self) -> ShownBoard:
-        own, words = self._by_seat.get(self._seat), self._words
+        own, words, reader = self._by_seat.get(self._seat), self._words, self._reader
         hand = list_faces(words, own.cards if own else ())
-        view = [] if hand else words.describe_view(self._state, self._seat, self._reader)
-        others = [(self._seat + step) % len(self._names) for step in range(1, len(self._names))]
-        facts = [(_describe_board(panel), list_faces(words, _open_cards(panel))) for panel in self._boards]
+        view = [] if hand else words.describe_view(self._state, self._seat, reader)
+        others = []
+        for step in range(1, len(self._names)):
+            seat = (self._seat + step) % len(self._names)
+            panel = self._by_seat.get(seat)
+            about = ", ".join(filter(None, (panel.public, panel.badge))) if panel else ""
+            claimed = self._claim if seat == self._speaker else ""
+            others.append(ShownSeat(reader.name(seat), self._side.run.kinds[self._names[seat]], about, claimed))
+
+        facts = []
+        for panel in self._boards:
+            cards = () if panel.truth else panel.cards
+            # The public text, with the panel's title unless its cards are drawn.
+            text = "" if cards else panel.public
+            if not panel.backs:
+                text = ": ".join(filter(None, (panel.title, text))) if panel.public else ""
+            facts.append((text, list_faces(words, cards)))
         backs = min(_MAX_BACKS, sum(panel.backs for panel in self._boards))
-        shown = [fact for fact in facts if any(fact)]
-        return ShownBoard([*map(self._show_seat, others)], backs, shown, hand, self._note_on_hand(), view)
 
-    def _show_seat(self, seat: int) -> ShownSeat:
-        panel = self._by_seat.get(seat)
-        about = ", ".join(filter(None, (panel.public, panel.badge))) if panel else ""
-        claim = self._claim if seat == self._speaker else ""
-        return ShownSeat(self._reader.name(seat), self._side.run.kinds[self._names[seat]], about, claim)
-
-    def _note_on_hand(self) -> str:
-        """Return how many cards of the hand are honest, if only one claim is possible."""
-        question = self._question
-        if question is None or len(question.claims) != 1:
-            return ""
-        (claim,) = question.claims
-        honest = sum(card in claim.honest for card in question.options)
-        return f"{pluralize(honest) if honest else 'no card'} {'is' if honest < 2 else 'are'} honest as {claim.many}"
+        # How many cards of the hand are honest is clear only if one claim is possible.
+        note, question = "", self._question
+        if question is not None and len(question.claims) == 1:
+            (claim,) = question.claims
+            honest = sum(card in claim.honest for card in question.options)
+            note = (
+                f"{pluralize(honest) if honest else 'no card'} {'is' if honest < 2 else 'are'} honest as {claim.many}"
+            )
+        return ShownBoard(others, backs, [fact for fact in facts if any(fact)], hand, note, view)
 
     def choose(self, *, odds: bool) -> ShownChoice:
         """Make the side's move, and return it with what followed. Call this last."""
@@ -238,6 +245,16 @@ class _Position:
         hidden = "; ".join(line.truth for line in lines if line.truth and not line.cards)
         own = [one for one in side.decisions(game) if (one["seat"], one["turn"]) == (game.seat, split.turn)]
         reasons = (each["reasoning"] for one in own for each in one["attempts"][-1:])
+        after = [text for text in game.story["story"][split.turn : split.turn + 1] if text]
+        if odds:
+            try:
+                found = load_odds(side.run, game.number)
+                chance = 100 * found.won[split.move + 1][game.seat] / found.playouts
+                after.insert(0, f"{chance:.0f} % chance of winning right after.")
+            except DubitoError as error:
+                after.insert(0, f"No odds: {one_line(str(error))}.")
+        first = side.run.game.results.measures[0]
+        score = f"{game.score:.2f}" if first.span else f"{100 * game.score:.0f} %"
         return ShownChoice(
             side.name,
             side.kind,
@@ -246,37 +263,10 @@ class _Position:
             kind.removeprefix(OTHER_MOVE),
             game.story["lie"] in kind.split(", "),
             one_line(next(filter(None, reasons), ""), _MAX_REASON),
-            self._describe_rest(odds=odds),
-            _describe_score(side.run.game.results, game.score),
+            " ".join([*after, f"In the end: {game.ending}."]),
+            f"{first.name} {score}",
             f"{side.pages}games/{game.number}.html#{own[0]['link'] if own else f'turn-{split.turn}'}",
         )
-
-    def _describe_rest(self, *, odds: bool) -> str:
-        game, split = self._game, self._split
-        after = [text for text in game.story["story"][split.turn : split.turn + 1] if text]
-        if odds:
-            try:
-                found = load_odds(self._side.run, game.number)
-                chance = 100 * found.won[split.move + 1][game.seat] / found.playouts
-                after.insert(0, f"{chance:.0f} % chance of winning right after.")
-            except DubitoError as error:
-                after.insert(0, f"No odds: {one_line(str(error))}.")
-        return " ".join([*after, f"In the end: {game.ending}."])
-
-
-def _describe_board(panel: Panel) -> str:
-    """Return a panel's public text, with its title unless its cards are drawn."""
-    text = "" if _open_cards(panel) else panel.public
-    return text if panel.backs else ": ".join(filter(None, (panel.title, text))) if panel.public else ""
-
-
-def _open_cards(panel: Panel) -> Sequence[str]:
-    return () if panel.truth else panel.cards
-
-
-def _describe_score(results: Results, score: float) -> str:
-    first = results.measures[0]
-    return f"{first.name} {score:.2f}" if first.span else f"{first.name} {100 * score:.0f} %"
 
 
 def join_kinds(kinds: tuple[str, str]) -> str:

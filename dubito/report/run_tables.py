@@ -223,7 +223,10 @@ def contender_notes(
 
 
 def arm_tables(arms: Sequence[Arm], pairs: Sequence[PairRow], results: Results) -> list[ResultTable | Paragraph]:
-    """Return tables of the contenders' prompts, the share of voluntary lies, and the effect of each condition."""
+    """Return tables of the contenders' prompts, the share of voluntary lies, and the effect of each condition.
+
+    An effect is a condition's difference from the model's first one.
+    """
     if not arms:
         return []
     columns = [
@@ -249,25 +252,20 @@ def arm_tables(arms: Sequence[Arm], pairs: Sequence[PairRow], results: Results) 
         Paragraph(f"{one_line(join_names(prompts))} add{'s' * (len(prompts) == 1)}: {one_line(text, 500)}")
         for text, prompts in additions.items()
     ]
-    return [*_condition_tables(arms, pairs, results), ResultTable("arms", title, columns), *texts_added]
-
-
-def _condition_tables(arms: Sequence[Arm], pairs: Sequence[PairRow], results: Results) -> list[ResultTable]:
-    """Return a table of each condition's difference from the model's first one, or nothing without conditions."""
-    varied = [arm for arm in arms if arm.against]
-    if not varied:
-        return []
-    by_names = {(pair.one.name, pair.other.name): pair for pair in [*pairs, *map(_swap_pair, pairs)]}
-    rows = [by_names[arm.name, str(arm.against)] for arm in varied]
-    table = pairs_table(rows, next(iter(rows[0].differences.values())).deals, results)
-    conditions = Column("condition", "condition", "text", [arm.condition for arm in varied])
-    title = table.title.replace("Pairs", "Effect of each condition", 1)
-    columns = [table.columns[0], conditions, *table.columns[1:]]
-    return [replace(table, key="conditions", title=title, columns=columns, notes=[])]
-
-
-def _swap_pair(pair: PairRow) -> PairRow:
-    return PairRow(pair.other, pair.one, {key: -difference for key, difference in pair.differences.items()})
+    conditions = []
+    if varied := [arm for arm in arms if arm.against]:
+        swapped = [
+            PairRow(pair.other, pair.one, {key: -difference for key, difference in pair.differences.items()})
+            for pair in pairs
+        ]
+        by_names = {(pair.one.name, pair.other.name): pair for pair in [*pairs, *swapped]}
+        rows = [by_names[arm.name, str(arm.against)] for arm in varied]
+        table = pairs_table(rows, next(iter(rows[0].differences.values())).deals, results)
+        condition = Column("condition", "condition", "text", [arm.condition for arm in varied])
+        effects = replace(table, columns=[table.columns[0], condition, *table.columns[1:]], notes=[])
+        heading = table.title.replace("Pairs", "Effect of each condition", 1)
+        conditions.append(replace(effects, key="conditions", title=heading))
+    return [*conditions, ResultTable("arms", title, columns), *texts_added]
 
 
 def list_cautions(relation: Relation) -> list[str]:
@@ -425,34 +423,25 @@ def duel_tables(
 
     `label` returns a player's name for headings.
     """
-    whole = Duels(tally, results, results.measures[0])
-    order = _best_first(whole, names)
-    return [_matrix(whole, names, order, label), _duel_pairs(whole, names, order), Paragraph(_advantage(whole))]
-
-
-def _best_first(whole: Duels, names: Sequence[str]) -> list[int]:
+    measure = results.measures[0]
+    whole, title, kind = Duels(tally, results, measure), measure.column_title, column_kind(measure)
     players = [player for player in range(len(names)) if whole.games(player)]
-    return sorted(players, key=lambda player: (-(whole.rate(player).value or 0.0), names[player]))
+    order = sorted(players, key=lambda player: (-(whole.rate(player).value or 0.0), names[player]))
 
-
-def _matrix(whole: Duels, names: Sequence[str], order: Sequence[int], label: Callable[[str], str]) -> ResultTable:
-    kind, players = column_kind(whole.measure), [names[player] for player in order]
-    columns = [Column("first", "first ↓ second →", "player", players)]
+    cells = [Column("first", "first ↓ second →", "player", [names[player] for player in order])]
     for other in order:
         rates = [whole.rate(player, other, 0) if whole.games(player, other, 0) else None for player in order]
-        columns.append(Column(f"against_{names[other]}", label(names[other]), kind, rates))
-    columns += [
+        cells.append(Column(f"against_{names[other]}", label(names[other]), kind, rates))
+    cells += [
         Column("as_first", "as first", kind, [whole.rate(player, seat=0) for player in order]),
         Column("as_second", "as second", kind, [whole.rate(player, seat=1) for player in order]),
         Column("total", "total", kind, [whole.rate(player) for player in order]),
         Column("games", "games", "count", [whole.games(player) for player in order]),
     ]
-    title = f"{_first_player_title(whole.measure)}, by second player"
-    return ResultTable("first-second", title, columns, ["95 % confidence intervals, clustered by deal."])
+    heading = f"{measure.name} of the first player{'' if measure.span else ', %'}, by second player"
+    notes = ["95 % confidence intervals, clustered by deal."]
+    matrix = ResultTable("first-second", heading, cells, notes)
 
-
-def _duel_pairs(whole: Duels, names: Sequence[str], order: Sequence[int]) -> ResultTable:
-    title, kind = whole.measure.column_title, column_kind(whole.measure)
     pairs = [(one, two) for one, two in combinations(order, 2) if whole.games(one, two)]
     columns = [
         Column("bot", "bot", "player", [names[one] for one, _ in pairs]),
@@ -461,20 +450,15 @@ def _duel_pairs(whole: Duels, names: Sequence[str], order: Sequence[int]) -> Res
         Column("other_rate", f"opponent's {title}", kind, [whole.rate(two, one) for one, two in pairs]),
         Column("games", "games", "count", [whole.games(one, two) for one, two in pairs]),
     ]
-    return ResultTable("duels", "Pairs, both seats combined", columns)
+    both_seats = ResultTable("duels", "Pairs, both seats combined", columns)
 
-
-def _advantage(whole: Duels) -> str:
-    rate, measure = whole.first_player_advantage(), whole.measure
-    unit = "" if measure.span else " points of"
-    sentence = f"Going first is worth {cell_text(rate, difference_kind(measure))}{unit} {measure.name}"
-    if rate.value is None or rate.low <= 0 <= rate.high:
-        return f"{sentence}, which is not significant."
-    return f"{sentence}: an advantage for the {'first' if rate.value > 0 else 'second'} player."
-
-
-def _first_player_title(measure: Measure) -> str:
-    return f"{measure.name} of the first player{'' if measure.span else ', %'}"
+    advantage, unit = whole.first_player_advantage(), "" if measure.span else " points of"
+    text = f"Going first is worth {cell_text(advantage, difference_kind(measure))}{unit} {measure.name}"
+    if advantage.value is None or advantage.low <= 0 <= advantage.high:
+        text += ", which is not significant."
+    else:
+        text += f": an advantage for the {'first' if advantage.value > 0 else 'second'} player."
+    return [matrix, both_seats, Paragraph(text)]
 
 
 # titles, in the order of TOKENS
@@ -490,9 +474,29 @@ def models_table(models: Mapping[str, PlayerLog], names: Sequence[str]) -> Resul
 
     `names` lists all players.
     """
+    notes = ["Tokens, costs and names of models are claimed: a replay cannot prove what a server reported."]
+    for player, log in models.items():
+        name = one_line(player)
+        if log.picodollars is None:
+            notes.append(f"The cost of {name} is unknown, since its model has no price.")
+        if log.assumed:
+            cost = "each is counted at its highest possible cost"
+            if log.picodollars is not None and log.likely != log.at_worst:
+                likely, at_worst = dollars(log.likely), dollars(log.at_worst)
+                cost = f"{likely} is assumed for them, but the budget counts their maximum, {at_worst}"
+            notes.append(f"Assumed: {_counted(log.assumed, 'call')} by {name} reported no cost; {cost}.")
+        if log.beyond:
+            notes.append(
+                f"{_counted(log.beyond, 'call')} by {name} used more than the budget reserved, which no budget can "
+                f"prevent. The first: {log.first_beyond}."
+            )
+        if len(log.ids) > 1:
+            models_named = " and ".join(f"{one_line(model)} ({count:,})" for model, count in log.ids.items())
+            notes.append(f"Several models answered for {name}: {models_named}. Its results are a mixture.")
+        if log.deadlines:
+            notes.append(f"Not repeatable: {_counted(log.deadlines, 'call')} by {name} hit the deadline.")
     links = [f"bots/{names.index(name)}.html" for name in models]
-    columns = model_columns(models, [*models])
-    return ResultTable("models", "Model players", columns, _model_notes(models)).with_links(links)
+    return ResultTable("models", "Model players", model_columns(models, [*models]), notes).with_links(links)
 
 
 def model_columns(models: Mapping[str, PlayerLog], shown: Sequence[str]) -> list[Column]:
@@ -500,6 +504,7 @@ def model_columns(models: Mapping[str, PlayerLog], shown: Sequence[str]) -> list
     logs = [models[name] for name in shown]
     causes = sorted({outcome for log in models.values() for outcome in log.outcomes if ":" in outcome})
     fallbacks = [fallback_share(log.outcomes) if log.decisions else None for log in logs]
+    costs = [log.picodollars // log.games if log.picodollars is not None and log.games else None for log in logs]
     columns = [
         Column("player", "model player", "player", shown),
         Column("decisions", "decisions", "count", [log.decisions for log in logs]),
@@ -518,7 +523,7 @@ def model_columns(models: Mapping[str, PlayerLog], shown: Sequence[str]) -> list
         Column("cost", "cost", "dollars", [log.picodollars for log in logs]),
         Column("billed", "billed", "dollars", [log.billed for log in logs]),
         Column("assumed", "assumed", "dollars", [_if_priced(log, log.likely) for log in logs]),
-        Column("cost_a_game", "cost per game", "dollars", [_cost_per_game(log) for log in logs]),
+        Column("cost_a_game", "cost per game", "dollars", costs),
         Column("saved", "saved by the provider's cache", "dollars", [_if_priced(log, log.saved) for log in logs]),
     ]
     if any(log.has_other_names for log in models.values()):
@@ -532,40 +537,6 @@ def _share(count: int, of: int) -> float | None:
 
 def _if_priced(log: PlayerLog, amount: int) -> int | None:
     return None if log.picodollars is None else amount
-
-
-def _cost_per_game(log: PlayerLog) -> int | None:
-    return log.picodollars // log.games if log.picodollars is not None and log.games else None
-
-
-def _model_notes(models: Mapping[str, PlayerLog]) -> list[str]:
-    notes = ["Tokens, costs and names of models are claimed: a replay cannot prove what a server reported."]
-    for player, log in models.items():
-        name = one_line(player)
-        if log.picodollars is None:
-            notes.append(f"The cost of {name} is unknown, since its model has no price.")
-        if log.assumed:
-            notes.append(
-                f"Assumed: {_counted(log.assumed, 'call')} by {name} reported no cost; {_describe_assumed(log)}."
-            )
-        if log.beyond:
-            notes.append(
-                f"{_counted(log.beyond, 'call')} by {name} used more than the budget reserved, which no budget can "
-                "prevent. "
-                f"The first: {log.first_beyond}."
-            )
-        if len(log.ids) > 1:
-            models_named = " and ".join(f"{one_line(model)} ({count:,})" for model, count in log.ids.items())
-            notes.append(f"Several models answered for {name}: {models_named}. Its results are a mixture.")
-        if log.deadlines:
-            notes.append(f"Not repeatable: {_counted(log.deadlines, 'call')} by {name} hit the deadline.")
-    return notes
-
-
-def _describe_assumed(log: PlayerLog) -> str:
-    if log.picodollars is None or log.likely == log.at_worst:
-        return "each is counted at its highest possible cost"
-    return f"{dollars(log.likely)} is assumed for them, but the budget counts their maximum, {dollars(log.at_worst)}"
 
 
 def decisions_table(source: Run, name: str, key: str) -> ResultTable:

@@ -13,7 +13,7 @@ from dubito.report.highlights import opening
 from dubito.report.own_words import model_moment
 from dubito.report.render import embed_json
 from dubito.report.tables import GamePage
-from dubito.show.lie_review import LieReview, review_lies
+from dubito.show.lie_review import review_lies
 from dubito.show.person import Setup
 from dubito.show.story import page_title
 
@@ -45,7 +45,8 @@ def describe_sender(game: Game, record: GameRecord, story: Mapping[str, Any], pe
     if me is None:
         headline = page_title(f"A game of {title}", names, story["winners"])
         return Sender(headline, f"It starts at the {why}." if why else "", opens, f"{headline}.")
-    review = _review(game, record, me, person)
+    state, outputs = Records(game).deal_record(record)
+    review = review_lies(game, state, outputs, me, table_reader(record.players, me, person))
     lie = game.results.lie_words[0]
     moment = f"Best moment, turn {review.best.turn}: {review.best.text}" if review.best else ""
     opens = review.best.turn if review.best else opens
@@ -58,11 +59,6 @@ def describe_sender(game: Game, record: GameRecord, story: Mapping[str, Any], pe
         )
     how = f"won at {title}" if won else f"played {title}"
     return Sender(f"{person} {how}", moment, opens, f"I {how} against {rivals}.")
-
-
-def _review(game: Game, record: GameRecord, me: int, person: str) -> LieReview:
-    state, outputs = Records(game).deal_record(record)
-    return review_lies(game, state, outputs, me, table_reader(record.players, me, person))
 
 
 @dataclass(frozen=True, slots=True)

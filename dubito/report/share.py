@@ -2,7 +2,7 @@
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from importlib.resources import files
@@ -115,17 +115,14 @@ def _load_model_calls(game: Game, database: Path, number: int, story: Mapping[st
         raise UsageError(f"there is no {DATABASE} next to the file")
     with RunDb.open(database) as db:
         model_data = ModelDecisions(db, game).describe_game(number, story, Texts())
-    asked = {(one["seat"], one["turn"]) for one in model_data["decisions"]}
-    if not _are_of_game(asked, story["turns"]):
-        raise UsageError(f"the {DATABASE} next to the file contains a different game with this number")
-    return model_data
-
-
-def _are_of_game(asked: Set[tuple[int, int]], turns: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether models were asked in these turns: at each of their moves, unless a mistake ended the game."""
+    # Models were asked at each of their moves, unless a mistake ended the game.
+    asked, turns = {(one["seat"], one["turn"]) for one in model_data["decisions"]}, story["turns"]
     models = {seat for seat, _ in asked}
     moves = {(seat, number) for seat, number, _ in list_moves(turns) if seat in models}
-    return asked <= moves and all("forfeit" in turns[number - 1]["marks"] for _, number in moves - asked)
+    are_forfeits = all("forfeit" in turns[number - 1]["marks"] for _, number in moves - asked)
+    if not asked <= moves or not are_forfeits:
+        raise UsageError(f"the {DATABASE} next to the file contains a different game with this number")
+    return model_data
 
 
 def shared_file(path: Path, person: str = "", play_url: str = "") -> SharedGame:
@@ -170,6 +167,11 @@ def build_shared_game(
     title = sender.title if me is None else f"{sender.title[:1].upper()}{sender.title[1:]}"
     sent = {**story, "opens": sender.opens, "sent": True, "moment": sender.moment, "quote": sender.quote}
     kinds: Sequence[str | None] = story.get("kinds") or [None] * len(story["names"])
+    # Offer the seat of a model, which readers will want to beat, or else the first seat.
+    seat = next((seat for seat, kind in enumerate(kinds) if kind in ("model", "fake model")), 0) if me is None else me
+    # The bots of the site that plays without Python. Without such bots, it lacks the game.
+    found, home = find_bots(Path.cwd(), game.name).bots.values() if play_url else (), own_folder("bots")
+    own = {bot.name for bot in found if bot.kind == "manual" and bot.file.is_relative_to(home)}
     return SharedGame(
         GamePage("game.html", title, about, sent, "", warnings),
         game.words.LEAD,
@@ -177,20 +179,8 @@ def build_shared_game(
         Records(game).dump(record),
         "" if me is None else story["names"][me],
         sender.line,
-        invite(game, record, kinds, _seat_to_offer(kinds) if me is None else me, *_play_site(game, play_url)),
+        invite(game, record, kinds, seat, play_url if own else "", own),
     )
-
-
-def _play_site(game: Game, play_url: str) -> tuple[str, Set[str]]:
-    """Return the address of the site that plays without Python, and its bots. It is empty if it lacks the game."""
-    found, home = find_bots(Path.cwd(), game.name).bots.values() if play_url else (), own_folder("bots")
-    own = {bot.name for bot in found if bot.kind == "manual" and bot.file.is_relative_to(home)}
-    return play_url if own else "", own
-
-
-def _seat_to_offer(kinds: Sequence[str | None]) -> int:
-    """Return the seat of a model, which readers will want to beat, or else the first seat."""
-    return next((seat for seat, kind in enumerate(kinds) if kind in ("model", "fake model")), 0)
 
 
 def shared_page(shared: SharedGame, picture: str = "") -> str:
@@ -229,6 +219,7 @@ def _render(shared: SharedGame, picture: str) -> str:
     style = "\n".join((static / name).read_text(encoding="utf-8") for name in _STYLES)
     scripts = [(static / name).read_text(encoding="utf-8") for name in _SCRIPTS]
     hashes = " ".join(f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" for script in scripts)
+    record = f"data:application/json;base64,{b64encode(shared.record.encode()).decode()}" if shared.record else ""
     more = {
         "data": embed_json(page.data),
         "about": page.about,
@@ -237,7 +228,7 @@ def _render(shared: SharedGame, picture: str) -> str:
         "style": Markup(style),  # noqa: S704, our own files
         "scripts": [*map(Markup, scripts)],
         "policy": f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:",
-        "record": _data_url("application/json", shared.record.encode()) if shared.record else "",
+        "record": record,
         "picture": picture,
         "shared": shared,
         "quote": page.story["quote"] or _find_quote(page.story),
@@ -259,7 +250,3 @@ def _find_quote(story: Mapping[str, Any]) -> dict[str, Any] | None:
                 "link": one["link"],
             }
     return found
-
-
-def _data_url(kind: str, data: bytes) -> str:
-    return f"data:{kind};base64,{b64encode(data).decode()}"

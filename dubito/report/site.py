@@ -165,7 +165,11 @@ def draft_site(shown: Path, ours: bool = False) -> Iterator[Path]:
         _refuse_others(draft, draft)
     try:
         shutil.rmtree(draft, ignore_errors=True)
-        _create_folder(draft)
+        draft.mkdir(parents=True)
+        (draft / _MARK_FILE).write_text("Dubito wrote this folder and may overwrite it.\n", encoding="utf-8")
+        (draft / "data").mkdir()
+        with as_file(files("dubito.report") / "static") as static:
+            shutil.copytree(static, draft / "static")
         yield draft
         shutil.rmtree(folder, ignore_errors=True)
         draft.replace(folder)
@@ -231,14 +235,6 @@ def write_run_pages(
     pages.append(overview(source, scanned, counted, stories, looks))
     for page in (*pages, *bot_pages(source, scanned, lies, shown, stories)):
         put_page(folder, page.with_kinds(source.kinds), render)
-
-
-def _create_folder(folder: Path) -> None:
-    folder.mkdir(parents=True)
-    (folder / _MARK_FILE).write_text("Dubito wrote this folder and may overwrite it.\n", encoding="utf-8")
-    (folder / "data").mkdir()
-    with as_file(files("dubito.report") / "static") as static:
-        shutil.copytree(static, folder / "static")
 
 
 def put_page(folder: Path, page: Page, render: Renderer) -> None:

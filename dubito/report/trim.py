@@ -70,12 +70,10 @@ def longest_page(page: GamePage, most_bytes: int) -> GamePage | None:
     low, high = 0, len(page.story["turns"])
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if _size_of_turns(with_turns(page, middle)) <= most_bytes else (low, middle - 1)
+        story = with_turns(page, middle).story
+        size = len(str(embed_json({key: story[key] for key in ("turns", "story")})).encode())
+        low, high = (middle, high) if size <= most_bytes else (low, middle - 1)
     return with_turns(page, low) if low > 1 else None
-
-
-def _size_of_turns(page: GamePage) -> int:
-    return len(str(embed_json({key: page.story[key] for key in ("turns", "story")})).encode())
 
 
 def with_turns(page: GamePage, count: int) -> GamePage:

@@ -42,7 +42,13 @@ def describe_verdict(relation: Relation, label: Callable[[str], str] = one_line)
     pairs = [*combinations(range(len(relation.names)), 2)]
     leads = [_leader_first(relation, *pair) for pair in pairs if relation.pair(*pair).is_open]
     unknown = [_names(relation, pair) for pair in pairs if relation.pair(*pair).withheld == "too few deals"]
-    clauses = [*_winners(relation), *(_open_lead(relation, pair) for pair in leads[:_MAX_LEADS]), *_ties(relation)]
+    clauses = [*_winners(relation)]
+    for one, other in leads[:_MAX_LEADS]:
+        pair, names = relation.pair(one, other), relation.names
+        lead = f"{names[one]} leads {names[other]} by {_amount(relation, pair)}"
+        limits = f"counting those games as {relation.limits} gives {_limits(relation, pair)}"
+        clauses.append(f"{lead}, but {_shares(relation, (one, other))}: {limits}, so there is no winner")
+    clauses += _ties(relation)
     clauses += [f"too few common deals: {', '.join(unknown)}"] if unknown else []
     text = "; ".join(clauses)
     if relation.is_preliminary:
@@ -175,15 +181,6 @@ def _winners(relation: Relation) -> Iterator[str]:
     tie = "no significant difference"
     if tied := [place for place in others if relation.pair(better[0], place).outcome == tie]:
         yield f"{relation.names[better[0]]} is not significantly better than {_names(relation, tied)}"
-
-
-def _open_lead(relation: Relation, leader_and_other: Places) -> str:
-    """Describe a player's lead that fallbacks could explain."""
-    one, other = leader_and_other
-    pair = relation.pair(one, other)
-    lead = f"{relation.names[one]} leads {relation.names[other]} by {_amount(relation, pair)}"
-    counted = f"counting those games as {relation.limits} gives {_limits(relation, pair)}, so there is no winner"
-    return f"{lead}, but {_shares(relation, leader_and_other)}: {counted}"
 
 
 def _ties(relation: Relation) -> Iterator[str]:
