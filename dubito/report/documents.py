@@ -474,23 +474,16 @@ def players(
 ) -> list[PlayerResult]:
     """Return all players of a run, best first. `kinds` maps their names to their kinds."""
     names = [*kinds]
-
-    def lie_result(player: int) -> LieResult | None:
-        if lies is None:
-            return None
-        counts = {lie: lies.count(player, lie) for lie in get_args(Lie)}
-        return LieResult(games=lies.games, plays=lies.plays(player), **counts)
-
-    return [
-        part_of(
-            PlayerResult,
-            row,
-            kind=kinds[row.name],
-            rank=relation.rank(row.name),
-            lies=lie_result(names.index(row.name)),
-        )
-        for row in ranking(tally, names, results)
-    ]
+    listed = []
+    for row in ranking(tally, names, results):
+        lie_result = None
+        if lies is not None:
+            player = names.index(row.name)
+            counts = {lie: lies.count(player, lie) for lie in get_args(Lie)}
+            lie_result = LieResult(games=lies.games, plays=lies.plays(player), **counts)
+        rank = relation.rank(row.name)
+        listed.append(part_of(PlayerResult, row, kind=kinds[row.name], rank=rank, lies=lie_result))
+    return listed
 
 
 def part_of(part: type[P], value: object, /, **more: Any) -> P:

@@ -229,14 +229,6 @@ class ShownGames:
         sections = [Section("Highlights", [highlights])] if highlights else []
         return Page("games.html", "Games", [*sections, Section("All games", [words, table])], more)
 
-    def _counts(self) -> dict[int, tuple[int, int]]:
-        if not self.source.models:
-            return {}
-        rows = self.source.db.read(
-            "SELECT game, count(*), sum(outcome LIKE ?) FROM decisions GROUP BY game", (f"{FALLBACK_OUTCOME}%",)
-        )
-        return {game: (decisions, fallbacks) for game, decisions, fallbacks in rows}
-
     def _columns(self, outcomes: Mapping[int, Outcome]) -> list[Column]:
         source, results = self.source, self.source.game.results
         kind, planned, shown = kind_title(source.kinds.values()), source.planned, set(self.with_pages)
@@ -261,7 +253,10 @@ class ShownGames:
             columns.append(Column("contender", "contender", "text", contenders))
             columns.append(Column("contender_kind", kind, "kind", [source.kinds[name] for name in contenders]))
         if source.models:
-            asked = self._counts()
+            rows = source.db.read(
+                "SELECT game, count(*), sum(outcome LIKE ?) FROM decisions GROUP BY game", (f"{FALLBACK_OUTCOME}%",)
+            )
+            asked = {game: (decisions, fallbacks) for game, decisions, fallbacks in rows}
             columns.append(
                 Column("decisions", "model decisions", "count", [asked.get(one, (0, 0))[0] for one in outcomes])
             )

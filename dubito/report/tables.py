@@ -148,23 +148,19 @@ class ResultTable:
         """
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
-        records = self._records()
-        writer.writerow(self._keys())
-        writer.writerows([_csv_cell(value) for value in record.values()] for record in records)
+        keys: list[str] = []
+        for column, with_intervals in zip(self.columns, self._intervals(), strict=True):
+            keys.append(column.key)
+            if with_intervals:
+                keys += [f"{column.key}_low", f"{column.key}_high"]
+        writer.writerow(keys)
+        writer.writerows([_csv_cell(value) for value in record.values()] for record in self._records())
         return file.getvalue()
 
     def to_json(self) -> str:
         head = json.dumps({"title": self.title, "notes": list(self.notes)}, ensure_ascii=False)[:-1]
         rows = ",\n".join(json.dumps(record, ensure_ascii=False) for record in self._records())
         return f'{head}, "rows": [\n{rows}\n]}}\n'
-
-    def _keys(self) -> list[str]:
-        keys: list[str] = []
-        for column, with_intervals in zip(self.columns, self._intervals(), strict=True):
-            keys.append(column.key)
-            if with_intervals:
-                keys += [f"{column.key}_low", f"{column.key}_high"]
-        return keys
 
     def _intervals(self) -> list[bool]:
         return [any(isinstance(value, Rate) for value in column.values) for column in self.columns]
@@ -245,19 +241,15 @@ def cell_text(value: Value, kind: ColumnKind) -> str:
     if isinstance(value, Rate):
         if value.value is None:
             return "-"
-        return _interval(value.value, value.low, value.high, kind)
+        # Show enough digits that the ends of the interval differ.
+        for more in range(_MAX_EXTRA_DIGITS + 1):
+            low, high = _number(value.low, kind, more), _number(value.high, kind, more)
+            if low != high:
+                break
+        return f"{_number(value.value, kind, more)} [{low}, {high}]"
     if value is None:
         return "-"
     return value if isinstance(value, str) else _number(value, kind)
-
-
-def _interval(value: float, low: float, high: float, kind: ColumnKind) -> str:
-    """Format an interval with enough digits that its ends differ."""
-    for more in range(_MAX_EXTRA_DIGITS + 1):
-        ends = _number(low, kind, more), _number(high, kind, more)
-        if ends[0] != ends[1]:
-            break
-    return f"{_number(value, kind, more)} [{ends[0]}, {ends[1]}]"
 
 
 def _number(value: float, kind: ColumnKind, more: int = 0) -> str:

@@ -20,7 +20,7 @@ from dubito.experiment.lies import replay_moves
 from dubito.experiment.play import draw_lineup
 from dubito.experiment.stored import Run
 from dubito.files import read_text, write_whole
-from dubito.game import Results, State
+from dubito.game import Results
 from dubito.game.moves import repeat_move
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
@@ -181,19 +181,16 @@ class _PlayoutRunner:
         seats, is_over = range(len(self.table.entrants)), self.table.state.over
         won, copy = [0 for _ in seats], Copies(self.table)
         for playout in range(1 if is_over else self.playouts):
-            end = self._play_out(reseed(copy(), f"odds/{seed}/{playout}"))
-            outcome = build_outcome(end, [*seats], None, [0] * len(seats))
+            table = reseed(copy(), f"odds/{seed}/{playout}")
+            while not table.state.over:
+                self.left -= 1
+                if self.left < 0:
+                    raise UsageError("the playouts would take too long")
+                step(table)
+            outcome = build_outcome(table.state, [*seats], None, [0] * len(seats))
             for seat in winners(self.results, outcome.buckets(self.results), outcome.counts):
                 won[seat] += self.playouts if is_over else 1
         return won
-
-    def _play_out(self, table: Table) -> State:
-        while not table.state.over:
-            self.left -= 1
-            if self.left < 0:
-                raise UsageError("the playouts would take too long")
-            step(table)
-        return table.state
 
 
 class Copies:

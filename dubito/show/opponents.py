@@ -3,7 +3,7 @@
 Viewers who can see all cards are also shown a model's reasoning.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -22,7 +22,7 @@ from dubito.game.speech import quoted
 from dubito.game.table import Entrant
 from dubito.llm.adviser import adviser_name
 from dubito.llm.answers import extract_reasoning
-from dubito.llm.decide import Decider, DecisionLog, GameServices, Journal
+from dubito.llm.decide import DecisionLog, GameServices, Journal
 from dubito.llm.request import Asks, Attempt, Reply, Suspended
 from dubito.llm.streamed import stream_to
 from dubito.store.model_log import Decision, describe_answer
@@ -85,11 +85,6 @@ OnDecision = Callable[[Thought], None]  # called with each decision as soon as i
 OnText = Callable[[int, str], None]  # called with a seat and its model's text so far, during streaming
 
 
-def with_listener(decider: Decider, on_decision: OnDecision, on_text: OnText) -> Decider:
-    listener = _Listener(decider.asks, decider.log, on_decision, on_text)
-    return replace(decider, asks=listener, log=listener)
-
-
 class _Listener:
     """Forwards a decider's requests and decisions and reports them to callbacks."""
 
@@ -131,7 +126,13 @@ def build_company(config: Config, registry: Registry, names: Sequence[str] | Non
     known = {bot.name: default_player(bot) for bot in manual if not bot.cls.rules_incompatibility(rules)}
     known |= {player.name: player for player in run.players if kind_of_player(player.spec) != "agent"}
     if names is not None:
-        known = {name: known.get(name) or _resolve_entry(name, known, config, registry) for name in names}
+        chosen = {}
+        for name in names:
+            can_parse = name in registry.bots or ":" in name or any(broken.has_name(name) for broken in registry.broken)
+            if name not in known and not can_parse:
+                raise UsageError(f"unknown player {one_line(name)!r}", hint=suggestion(name, known))
+            chosen[name] = known.get(name) or parse_player(name, registry, config)
+        known = chosen
     # The fallback does not replace an unreachable model, because the person can wait and try again. It replaces failed
     # programs.
     experiment = replace(
@@ -142,13 +143,6 @@ def build_company(config: Config, registry: Registry, names: Sequence[str] | Non
         on_bot_error="fallback",
     )
     return replace(run, experiment=experiment, players=[*known.values()])
-
-
-def _resolve_entry(name: str, known: Iterable[str], config: Config, registry: Registry) -> ResolvedPlayer:
-    there = name in registry.bots or ":" in name or any(broken.has_name(name) for broken in registry.broken)
-    if not there:
-        raise UsageError(f"unknown player {one_line(name)!r}", hint=suggestion(name, known))
-    return parse_player(name, registry, config)
 
 
 def describe_trouble(error: DubitoError) -> str:
@@ -244,7 +238,9 @@ class Opponents:
             own = self._models.deciders.get(name)
             if own is not None:
                 own = replace(own, seed=seed, rules=rules)
-                own = own if on_text is None else with_listener(own, on_decision, on_text)
+                if on_text is not None:
+                    listener = _Listener(own.asks, own.log, on_decision, on_text)
+                    own = replace(own, asks=listener, log=listener)
             adviser = self._models.programs.get(adviser_name(name))
             advising = adviser and replace(adviser, seed=seed, rules=rules).open_game(len(names) + persons)
             services.append(own and GameServices(own, journal, adviser=advising))

@@ -16,7 +16,7 @@ from dubito.game.moves import Forfeit, require_whole_game
 from dubito.game.reader import A_PERSON, THE_PERSON, YOU, name_seats, table_reader
 from dubito.game.record import GameRecord
 from dubito.game.seeds import Seed
-from dubito.game.words import Line, Marks, Panel, Play, Scene, describe_forfeit, describe_start, list_faces
+from dubito.game.words import Line, Marks, Panel, Play, describe_forfeit, describe_start, list_faces
 from dubito.llm.answers import extract_reasoning
 from dubito.llm.protocols import conversation, find_protocol, parse_stored_request, read_recorded_reply
 from dubito.llm.questions import parse_odds
@@ -25,7 +25,7 @@ from dubito.show.person import seat_of_guest
 from dubito.show.session import Moment, Session, session_of_record
 from dubito.stats.players import is_mistake
 from dubito.stats.tally import Outcome
-from dubito.store.model_log import Decision, ModelLog, StoredAttempt, attempt_keys
+from dubito.store.model_log import ModelLog, StoredAttempt, attempt_keys
 from dubito.store.run_db import RunDb
 from dubito.store.spend import PICO
 
@@ -74,14 +74,9 @@ def count_cards(story: Mapping[str, Any]) -> list[list[int]]:
     return counts if any(counts[0]) else []
 
 
-def drawn_cards(story: Mapping[str, Any], indexes: Iterable[int]) -> list[list[str]]:
-    """Return the name, sign and icon of each card."""
-    return [story["faces"][index] for index in indexes]
-
-
 def played_cards(story: Mapping[str, Any], turn: Mapping[str, Any]) -> list[list[str]]:
-    """Return the cards that were played or seen in a turn."""
-    return drawn_cards(story, next((cards for _, cards in turn["truth"] if cards), ()))
+    """Return the name, sign and icon of each card that was played or seen in a turn."""
+    return [story["faces"][index] for index in next((cards for _, cards in turn["truth"] if cards), ())]
 
 
 def winners(results: Results, buckets: Sequence[int], counts: Sequence[tuple[int, ...]]) -> list[int]:
@@ -162,7 +157,11 @@ class _Story:
         for moment in moments:
             self._add_move(turn, moment)
             if state.over or state.turns_played != played:
-                turns.append(self._turn(turn))
+                now = [*map(self._panel, self._teller.panels())]
+                changed = self._changes(now)
+                self._panels = self._before = now
+                truth = [[line.truth, self._indexes(line.cards)] for line in turn.lines if line.truth]
+                turns.append({"seat": turn.movers[0], "panels": changed, "truth": truth} | turn.described())
                 story.append(" ".join(line.sentence for line in turn.lines if line.sentence))
                 turn, played = _Turn(), state.turns_played
             else:
@@ -187,17 +186,14 @@ class _Story:
         turn.lines += self._teller.describe_move(moment.seat, moment.output, moment.events)
         turn.marks.append(self._teller.marks)
         if (scene := self._teller.scene) is not None:
-            turn.scene = self._scene(scene)
+            turn.scene = asdict(scene) | {
+                "cards": self._indexes(scene.cards),
+                "wrong": [card in scene.wrong for card in scene.cards],
+                "panels": self._changes(self._before),  # the panels before the scene
+            }
         public = [event for event in moment.events if event.only is None]
         if moment.seat == turn.movers[0] and (speech := self._words.speech(moment.output, public)):
             turn.speech = speech
-
-    def _turn(self, turn: "_Turn") -> dict[str, Any]:
-        now = [*map(self._panel, self._teller.panels())]
-        changed = self._changes(now)
-        self._panels = self._before = now
-        truth = [[line.truth, self._indexes(line.cards)] for line in turn.lines if line.truth]
-        return {"seat": turn.movers[0], "panels": changed, "truth": truth} | turn.described()
 
     def _changes(self, now: list[dict[str, Any]]) -> dict[int, Any]:
         """Return the panels that changed since the last turn, by place."""
@@ -206,22 +202,14 @@ class _Story:
         }
         return changed | dict.fromkeys(range(len(now), len(self._panels)))  # these panels no longer exist
 
-    def _scene(self, scene: Scene) -> dict[str, Any]:
-        """Return what the viewer plays, with the panels as they are before it."""
-        wrong = [card in scene.wrong for card in scene.cards]
-        return asdict(scene) | {
-            "cards": self._indexes(scene.cards),
-            "wrong": wrong,
-            "panels": self._changes(self._before),
-        }
-
     def _panel(self, panel: Panel) -> dict[str, Any]:
         """Return what the viewer draws of a panel, without empty fields."""
         drawn = {
             "title": panel.title if panel.seat is None else "",
             "seat": panel.seat,
             "public": panel.public,
-            "truth": _lead(panel.truth) if panel.cards else panel.truth,
+            # The cards after the colon are drawn.
+            "truth": panel.truth[: panel.truth.find(":") + 1] if panel.cards else panel.truth,
             "known": bool(panel.cards) and not panel.truth,  # whether everyone sees the cards
             "cards": self._indexes(panel.cards),
             "folded": panel.folded,
@@ -237,11 +225,6 @@ class _Story:
 
     def _indexes(self, cards: Sequence[str]) -> list[int]:
         return [self._faces.setdefault(card, len(self._faces)) for card in cards]
-
-
-def _lead(text: str) -> str:
-    """Return the words before the cards, which are drawn."""
-    return text[: text.find(":") + 1]
 
 
 @dataclass
@@ -288,23 +271,21 @@ class Texts:
         self._kept: dict[str, list[int]] = {}
 
     def add(self, text: str) -> list[int]:
-        if text not in self._kept:
-            self._kept[text] = self._pieces_of_text(text)
-        return self._kept[text]
-
-    def _pieces_of_text(self, text: str) -> list[int]:
+        if text in self._kept:
+            return self._kept[text]
+        shown = text
         if len(text) > _MAX_TEXT:
-            text = f"{text[:_MAX_TEXT]}\n[truncated; run.db has {len(text) - _MAX_TEXT:,} more characters]"
+            shown = f"{text[:_MAX_TEXT]}\n[truncated; run.db has {len(text) - _MAX_TEXT:,} more characters]"
         runs: list[int] = []
-        for piece in _PIECE.findall(text):
-            if piece:
-                place = self._places.setdefault(piece, len(self.pieces))
-                if place == len(self.pieces):
-                    self.pieces.append(piece)
-                if runs and runs[-1] == place:
-                    runs[-1] += 1
-                else:
-                    runs += [place, place + 1]
+        for piece in filter(None, _PIECE.findall(shown)):
+            place = self._places.setdefault(piece, len(self.pieces))
+            if place == len(self.pieces):
+                self.pieces.append(piece)
+            if runs and runs[-1] == place:
+                runs[-1] += 1
+            else:
+                runs += [place, place + 1]
+        self._kept[text] = runs
         return runs
 
     def read(self, runs: list[int]) -> str:
@@ -362,10 +343,19 @@ class ModelDecisions:
             # a seat's first answer is its opinion about the previous play
             if move is not None and (one.seat, move) not in judged:
                 judged.add((one.seat, move))
-                decisions[-1] |= _find_mistake(one, story["turns"][turn - 1])
+                made = story["turns"][turn - 1]
+                mistake, let_pass = (made[which].get(one.seat) for which in ("mistakes", "let_pass"))
+                # A fallback's answers are not judged.
+                if (mistake or let_pass) and not one.outcome.startswith(FALLBACK_OUTCOME):
+                    judgement = is_mistake(bool(let_pass), bool(mistake), one.stated)
+                    decisions[-1] |= {"wrong": mistake or let_pass, "mistake": judgement}
             if (first := under[one.seat, one.number]) != one.number:  # the attempts are stored with that decision
                 decisions[-1]["asked_with"] = f"{game}.{one.seat}.{first}"
-        _set_links(decisions)
+        # A link consists of the turn and the node, plus the seat if these are ambiguous.
+        places = Counter((decision["turn"], decision["node"]) for decision in decisions)
+        for decision in decisions:
+            turn, node = decision["turn"], decision["node"]
+            decision["link"] = f"turn-{turn}-{node}" + (f"-{decision['seat']}" if places[turn, node] > 1 else "")
         return sorted(decisions, key=lambda decision: int(decision["turn"]))
 
     def describe_game(self, game: int, story: Mapping[str, Any], texts: Texts, under_way: int = 0) -> dict[str, Any]:
@@ -373,19 +363,8 @@ class ModelDecisions:
         return {"decisions": decisions, "pieces": texts.pieces, "shared": self.shared.pieces}
 
     def _attempt(self, one: StoredAttempt, texts: Texts) -> dict[str, Any]:
-        return {
-            **self._exchange(self._log.text(one.request), one.raw, texts),
-            "cause": one.cause,
-            "origin": one.origin,
-            "tokens": None if one.input is None else [one.input, one.cached, one.output],
-            "tries": one.tries,
-            "seconds": None if one.seconds is None else round(one.seconds, 3),
-            "cost": one.picodollars / PICO if one.priced else None,  # None if the price is unknown
-        }
-
-    def _exchange(self, request: str, raw: str | None, texts: Texts) -> dict[str, Any]:
-        """Return a request (shared system text and parameters, conversation) and its reply."""
-        kept = parse_stored_request(request)
+        """Return a request (shared system text and parameters, conversation), its reply and its cost."""
+        kept = parse_stored_request(self._log.text(one.request))
         messages = conversation(kept)
         fields = () if kept.protocol == "program" else find_protocol(kept.protocol).message_fields
         rest = {key: value for key, value in kept.body.items() if key not in fields}
@@ -393,7 +372,13 @@ class ModelDecisions:
             "system": [self.shared.add(text) for role, text in messages if role in ("system", "developer")],
             "said": [[role, texts.add(text)] for role, text in messages if role not in ("system", "developer")],
             "rest": self.shared.add(json.dumps(rest, sort_keys=True)),
-            **self._reply(kept.protocol, raw, texts),
+            **self._reply(kept.protocol, one.raw, texts),
+            "cause": one.cause,
+            "origin": one.origin,
+            "tokens": None if one.input is None else [one.input, one.cached, one.output],
+            "tries": one.tries,
+            "seconds": None if one.seconds is None else round(one.seconds, 3),
+            "cost": one.picodollars / PICO if one.priced else None,  # None if the price is unknown
         }
 
     def _reply(self, protocol: ProtocolName, raw: str | None, texts: Texts) -> dict[str, Any]:
@@ -406,17 +391,6 @@ class ModelDecisions:
         odds = parse_odds(reply.text or "")
         messages = {"reply": text, "finish": reply.finish, "raw": body, "reasoning": reasoning}
         return messages | ({"odds": odds} if odds else {})
-
-
-def _find_mistake(one: Decision, turn: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the model's mistake about the previous play, if any.
-
-    The fallback's answers are not judged.
-    """
-    mistake, let_pass = (turn[which].get(one.seat) for which in ("mistakes", "let_pass"))
-    if one.outcome.startswith(FALLBACK_OUTCOME) or not (wrong := mistake or let_pass):
-        return {}
-    return {"wrong": wrong, "mistake": is_mistake(bool(let_pass), bool(mistake), one.stated)}
 
 
 def list_moves(turns: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, int, int]]:
@@ -433,11 +407,3 @@ def own_moves(turns: Sequence[Mapping[str, Any]]) -> dict[tuple[int, int], tuple
         taken[seat] += 1
         own[seat, taken[seat]] = number, place
     return own
-
-
-def _set_links(decisions: Iterable[dict[str, Any]]) -> None:
-    """Set each decision's `link`: its turn and node, plus its seat if these are ambiguous."""
-    by_result: Counter[tuple[int, str]] = Counter((one["turn"], one["node"]) for one in decisions)
-    for one in decisions:
-        seat = f"-{one['seat']}" if by_result[one["turn"], one["node"]] > 1 else ""
-        one["link"] = f"turn-{one['turn']}-{one['node']}{seat}"

@@ -159,19 +159,15 @@ def brier_score(beliefs: Iterable[Belief]) -> Rate:
     return clustered_rate(deals, m, m2, y, y2, ym, PROBABILITY_UNIT**2)
 
 
-def _by_bin(beliefs: Iterable[Belief]) -> Mapping[int, Sequence[Belief]]:
-    bins = defaultdict[int, list[Belief]](list)
-    for one in beliefs:
-        bins[probability_bin(one.stated)].append(one)
-    return bins
-
-
 def calibration_error(beliefs: Sequence[Belief]) -> Rate:
     """Return the ECE with its interval."""
     if not beliefs:
         return Rate(None)
-    bins = [_CalibrationBin.of(own, len(beliefs)) for own in _by_bin(beliefs).values()]
-    error = sum(one.weight * one.distance for one in bins)
+    by_bin = defaultdict[int, list[Belief]](list)
+    for one in beliefs:
+        by_bin[probability_bin(one.stated)].append(one)
+    bins = [_CalibrationBin.of(own, len(beliefs)) for own in by_bin.values()]
+    error = sum(each.weight * each.distance for each in bins)
     by_chance, _ = _moments(bins, 0.0)
     # An error below the chance level does not rule out a true one, so the upper end uses at least that level.
     return Rate(error, _solve(bins, error, Z95), max(error, _solve(bins, max(error, by_chance), -Z95)))

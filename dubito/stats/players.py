@@ -138,25 +138,18 @@ def cluster_sums(m: int, y: int) -> list[int]:
 
 
 def calibrations(tally: Tally, names: Sequence[str]) -> list[Calibration]:
-    return [_calibration(tally, player, names[player], sums) for (player,), sums in tally.rows("brier")]
-
-
-def _calibration(tally: Tally, player: int, name: str, sums: Sequence[int]) -> Calibration:
-    deals, statements, m2, y, y2, ym, nulls, impossible = sums
-    rows = [(number, values) for (who, number), values in tally.rows("stated") if who == player]
-    base_rate = sum(values[3] for _, values in rows) / statements if statements else None
-    return Calibration(
-        name,
-        statements,
-        nulls,
-        impossible,
-        clustered_rate(deals, statements, m2, y, y2, ym, PROBABILITY_UNIT**2),
-        base_rate,
-        None if base_rate is None else base_rate * (1 - base_rate),
-        [_bin(number, values) for number, values in rows],
-    )
-
-
-def _bin(number: int, values: Sequence[int]) -> Bin:
-    deals, m, m2, y, y2, ym, stated = values
-    return Bin(number / _BINS, m, stated / (m * PROBABILITY_UNIT), clustered_rate(deals, m, m2, y, y2, ym))
+    rated = []
+    for (player,), sums in tally.rows("brier"):
+        deals, statements, m2, y, y2, ym, nulls, impossible = sums
+        brier = clustered_rate(deals, statements, m2, y, y2, ym, PROBABILITY_UNIT**2)
+        bins, dishonest = [], 0
+        for (who, number), values in tally.rows("stated"):
+            if who == player:
+                deals, m, m2, y, y2, ym, stated = values
+                dishonest += y
+                share = clustered_rate(deals, m, m2, y, y2, ym)
+                bins.append(Bin(number / _BINS, m, stated / (m * PROBABILITY_UNIT), share))
+        base = dishonest / statements if statements else None
+        base_brier = None if base is None else base * (1 - base)
+        rated.append(Calibration(names[player], statements, nulls, impossible, brier, base, base_brier, bins))
+    return rated

@@ -70,7 +70,22 @@ class PairRow:
 
 
 def contender_ranking(tally: Tally, contenders: Sequence[Contender], results: Results) -> list[ContenderRow]:
-    return [_contender_row(tally, place, contenders[place], results) for place in _best_first(tally, contenders)]
+    # The chance level over all games, which is the same for all contenders.
+    share: dict[str, float] = {}
+    for size in table_sizes(tally):
+        for key, value in results.chance_level(size).items():
+            share[key] = share.get(key, 0.0) + value * tally.tables["sizes"][size,][0] / tally.games
+    rows = []
+    for place in _best_first(tally, contenders):
+        deals, *sums = tally.tables["contended"][place,]
+        rates, m = {}, contenders[place].seats
+        for at, measure in enumerate(results.measures):
+            y, y2 = sums[at], sums[len(results.measures) + at]
+            rate = clustered_rate(deals, m * deals, m * m * deals, y, y2, m * y, measure.scale)
+            rates[measure.key] = rate.on_span(measure.span)
+        bounds = contender_bounds(tally, results, place, m)
+        rows.append(ContenderRow(contenders[place], deals, rates, bounds, share))
+    return rows
 
 
 def contender_pairs(tally: Tally, contenders: Sequence[Contender], results: Results) -> list[PairRow]:
@@ -243,29 +258,21 @@ def _best_first(tally: Tally, contenders: Sequence[Contender]) -> list[int]:
     return sorted(scores, key=lambda place: (-scores[place], contenders[place].name))
 
 
-def _contender_row(tally: Tally, place: int, contender: Contender, results: Results) -> ContenderRow:
-    deals, *sums = tally.tables["contended"][place,]
-    rates, m = {}, contender.seats
-    for at, measure in enumerate(results.measures):
-        y, y2 = sums[at], sums[len(results.measures) + at]
-        rate = clustered_rate(deals, m * deals, m * m * deals, y, y2, m * y, measure.scale)
-        rates[measure.key] = rate.on_span(measure.span)
-    return ContenderRow(
-        contender, deals, rates, contender_bounds(tally, results, place, m), _chance_level(tally, results)
-    )
-
-
-def _chance_level(tally: Tally, results: Results) -> dict[str, float]:
-    """Return the chance level over all games, which is the same for all contenders."""
-    share: dict[str, float] = {}
-    for size in table_sizes(tally):
-        for key, value in results.chance_level(size).items():
-            share[key] = share.get(key, 0.0) + value * tally.tables["sizes"][size,][0] / tally.games
-    return share
-
-
 def all_games(tally: Tally, names: Sequence[str], game: Game) -> dict[str, Any]:
-    return {name: _counts_of(tally, player, names, game) for player, name in enumerate(names)}
+    results, by_player = game.results, {}
+    for player, name in enumerate(names):
+        counts: dict[str, Any] = {"total": _counts_in(tally, player, None, names, game)}
+        for bucket in results.buckets:
+            counts[str(bucket)] = _counts_in(tally, player, bucket, names, game)
+        by_size: dict[int, dict[str, Any]] = {}
+        for size in table_sizes(tally):
+            by_size[size] = {"games": seat_sums(tally, results, player, size)["games"]}
+            for bucket in results.buckets:
+                by_size[size][str(bucket)] = seat_sums(tally, results, player, size, bucket)["games"]
+            if results.standing:
+                by_size[size]["relative_position"] = relative_position(tally, results, player, size)
+        by_player[name] = counts | {"by_table_size": by_size}
+    return by_player
 
 
 def seat_sums(
@@ -311,15 +318,6 @@ def relative_position(
     return total / seats if seats else None
 
 
-def _counts_of(tally: Tally, player: int, names: Sequence[str], game: Game) -> dict[str, Any]:
-    results = game.results
-    buckets: dict[str, Any] = {"total": _counts_in(tally, player, None, names, game)}
-    for bucket in results.buckets:
-        buckets[str(bucket)] = _counts_in(tally, player, bucket, names, game)
-    buckets["by_table_size"] = {size: _counts_at_size(tally, results, player, size) for size in table_sizes(tally)}
-    return buckets
-
-
 def _counts_in(tally: Tally, player: int, bucket: str | None, names: Sequence[str], game: Game) -> dict[str, Any]:
     results = game.results
     sums = seat_sums(tally, results, player, bucket=bucket)
@@ -362,16 +360,6 @@ def rates_by_neighbour(
     return [(y / (measure.scale * sat) if sat else None, sat) for y, sat in zip(won, seats, strict=True)]
 
 
-def _counts_at_size(tally: Tally, results: Results, player: int, size: int) -> dict[str, Any]:
-    whole: dict[str, Any] = {
-        "games": seat_sums(tally, results, player, size)["games"],
-        **{str(bucket): seat_sums(tally, results, player, size, bucket)["games"] for bucket in results.buckets},
-    }
-    if results.standing:
-        whole["relative_position"] = relative_position(tally, results, player, size)
-    return whole
-
-
 @dataclass(frozen=True, slots=True)
 class RankingRow:
     """A player in a run's ranking."""
@@ -400,8 +388,36 @@ class SizeRow:
 
 
 def ranking(tally: Tally, names: Sequence[str], results: Results) -> list[RankingRow]:
+    rows = []
+    for player, name in enumerate(names):
+        sums = seat_sums(tally, results, player)
+        games = sums["games"]
+        deals, m2, *measured = tally.tables["clusters"].get((player,), [0] * (2 + 3 * len(results.measures)))
+        rates = {}
+        for place, measure in enumerate(results.measures):
+            y, y2, ym = measured[3 * place : 3 * place + 3]
+            rates[measure.key] = clustered_rate(deals, games, m2, y, y2, ym, measure.scale).on_span(measure.span)
+        buckets = {bucket: seat_sums(tally, results, player, bucket=bucket)["games"] for bucket in results.buckets}
+        share: dict[str, float] = {}
+        for size in table_sizes(tally):
+            seats = seat_sums(tally, results, player, size)["games"]
+            for key, value in results.chance_level(size).items():
+                share[key] = share.get(key, 0.0) + (value * seats / games if games else 0.0)
+        by_next, by_prev = (_deviation_by_neighbour(tally, results, player, side, len(names)) for side in (1, 0))
+        row = RankingRow(
+            name=name,
+            games=games,
+            buckets=buckets,
+            rates=rates,
+            equal_share=share,
+            deviation_by_next=by_next,
+            deviation_by_prev=by_prev,
+            fallback_turns=sums[FALLBACK_TURNS],
+            forfeits=sums.get(FORFEITS, 0),
+            bounds=player_bounds(tally, results, player, games, measured[::3]),
+        )
+        rows.append(row)
     first = results.measures[0].key
-    rows = [_ranking_row(tally, player, names, results) for player in range(len(names))]
     return sorted(rows, key=lambda row: (not row.games, -(row.rates[first].value or 0.0), row.name))
 
 
@@ -462,36 +478,6 @@ def _relate_by_intervals(rows: Sequence[RankingRow], deals: int, results: Result
         deals,
         limits=describe_limits(results),
         failures=name_failures(results),
-    )
-
-
-def _ranking_row(tally: Tally, player: int, names: Sequence[str], results: Results) -> RankingRow:
-    sums = seat_sums(tally, results, player)
-    games = sums["games"]
-    deals, m2, *measured = tally.tables["clusters"].get((player,), [0] * (2 + 3 * len(results.measures)))
-    rates = {}
-    for place, measure in enumerate(results.measures):
-        y, y2, ym = measured[3 * place : 3 * place + 3]
-        rates[measure.key] = clustered_rate(deals, games, m2, y, y2, ym, measure.scale).on_span(measure.span)
-    buckets = {bucket: seat_sums(tally, results, player, bucket=bucket)["games"] for bucket in results.buckets}
-    share: dict[str, float] = {}
-    for size in table_sizes(tally):
-        seats = seat_sums(tally, results, player, size)["games"]
-        for key, value in results.chance_level(size).items():
-            share[key] = share.get(key, 0.0) + (value * seats / games if games else 0.0)
-    by_next, by_prev = (_deviation_by_neighbour(tally, results, player, side, len(names)) for side in (1, 0))
-    bounds = player_bounds(tally, results, player, games, measured[::3])
-    return RankingRow(
-        name=names[player],
-        games=games,
-        buckets=buckets,
-        rates=rates,
-        equal_share=share,
-        deviation_by_next=by_next,
-        deviation_by_prev=by_prev,
-        fallback_turns=sums[FALLBACK_TURNS],
-        forfeits=sums.get(FORFEITS, 0),
-        bounds=bounds,
     )
 
 

@@ -128,21 +128,17 @@ class TokenCheck:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] != OPENAPI:
-            seat = self._find_seat(Request(scope).headers.get("authorization", ""))
-            if seat is None:
+            scheme, _, token = Request(scope).headers.get("authorization", "").partition(" ")
+            given = token.strip().encode("utf-8", "replace")
+            # Comparisons take constant time, so that timing reveals nothing.
+            equal = [seat for seat in self._seats if secrets.compare_digest(given, seat.token.encode())]
+            if not equal or scheme.casefold() != "bearer":
                 response = JSONResponse({"error": _UNAUTHORIZED}, 401, {"WWW-Authenticate": "Bearer"})
                 await response(scope, receive, send)
                 return
-            seat.connect()
-            scope.update({"seat": seat, "answer": self._answer, KNOWN_VISITOR: True})
+            equal[0].connect()
+            scope.update({"seat": equal[0], "answer": self._answer, KNOWN_VISITOR: True})
         await self._app(scope, receive, send)
-
-    def _find_seat(self, header: str) -> AgentSeat | None:
-        """Return the seat for a token. Comparisons take constant time, so that timing reveals nothing."""
-        scheme, _, token = header.partition(" ")
-        given = token.strip().encode("utf-8", "replace")
-        equal = [seat for seat in self._seats if secrets.compare_digest(given, seat.token.encode())]
-        return equal[0] if equal and scheme.casefold() == "bearer" else None
 
 
 async def use_endpoint(request: Request) -> Response:
@@ -200,28 +196,29 @@ def build_openapi(answer: Schema = ANY) -> dict[str, Any]:
     template = "#/components/schemas/{model}"
     _, schemas = models_json_schema([(model, "serialization") for model in models], ref_template=template)
     schemas["$defs"]["AgentAnswer"] = describe_input(ENDPOINTS["act"], answer)
+    paths = {}
+    for name, endpoint in ENDPOINTS.items():
+        responses = {"200": {"description": "OK", "content": _json_content(endpoint.returns)}}
+        for code, text in _STATUSES.items():
+            plain = {"text/plain": {"schema": {"type": "string"}}} if code in _TEXT_STATUSES else {}
+            responses[str(code)] = {"description": text, "content": _json_content(RefusedRequest) | plain}
+        described: dict[str, Any] = {"operationId": name, "summary": endpoint.about, "responses": responses}
+        if endpoint.method == "POST":
+            described["requestBody"] = {"required": True, "content": _json_content(endpoint.takes)}
+        else:
+            options = endpoint.takes.model_json_schema().get("properties", {})
+            described["parameters"] = [{"name": key, "in": "query", "schema": each} for key, each in options.items()]
+        paths[f"/{name}"] = {endpoint.method.lower(): described}
     return {
         "openapi": "3.1.0",
         "info": {"title": "dubito seat", "version": __version__, "description": "Play a seat in the games of a run."},
-        "paths": {f"/{name}": {each.method.lower(): _describe(name, each)} for name, each in ENDPOINTS.items()},
+        "paths": paths,
         "components": {
             "schemas": schemas["$defs"],
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{"token": []}],
     }
-
-
-def _describe(name: str, endpoint: Endpoint) -> dict[str, Any]:
-    responses = {"200": {"description": "OK", "content": _json_content(endpoint.returns)}}
-    for code, text in _STATUSES.items():
-        plain = {"text/plain": {"schema": {"type": "string"}}} if code in _TEXT_STATUSES else {}
-        responses[str(code)] = {"description": text, "content": _json_content(RefusedRequest) | plain}
-    described = {"operationId": name, "summary": endpoint.about, "responses": responses}
-    if endpoint.method == "POST":
-        return {**described, "requestBody": {"required": True, "content": _json_content(endpoint.takes)}}
-    options = endpoint.takes.model_json_schema().get("properties", {})
-    return {**described, "parameters": [{"name": key, "in": "query", "schema": each} for key, each in options.items()]}
 
 
 def _json_content(model: type[BaseModel]) -> dict[str, Any]:

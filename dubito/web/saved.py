@@ -2,7 +2,6 @@
 
 import threading
 from collections import Counter, deque
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -67,7 +66,12 @@ class Summaries:
     def __call__(self) -> dict[str, Summary]:
         """Return the summaries of all files, sorted by name."""
         with self._lock:
-            known = self._load_cache() if self._known is None else self._known
+            known = self._known
+            if known is None:
+                try:
+                    known = _CACHE_FORMAT.validate_json((self._folder / _CACHE_PATH).read_bytes()).games
+                except (OSError, ValidationError):  # an unreadable cache is treated as empty
+                    known = {}
             now = {}
             for name, path in sorted(saved_files(self._folder).items()):
                 with suppress(OSError):  # the file was deleted in the meantime
@@ -76,7 +80,9 @@ class Summaries:
                     same = old and (old.changed, old.size) == (about.st_mtime_ns, about.st_size)
                     now[name] = old if old and same else _summary(path, about.st_mtime_ns, about.st_size)
             if now != known:
-                self._store_cache(now)
+                whole = _CacheFile({name: one for name, one in now.items() if one.fault is None})
+                with suppress(RunStopped):  # if the cache cannot be written, the next server recomputes it
+                    write_whole(self._folder / _CACHE_PATH, _CACHE_FORMAT.dump_json(whole).decode())
             self._known = now
             return now
 
@@ -87,18 +93,6 @@ class Summaries:
             if one.game == game and one.won is not None:
                 (won if one.won else lost).update({*one.players} - {GUEST})
         return {name: (won[name], lost[name]) for name in sorted({*won, *lost})}
-
-    def _load_cache(self) -> dict[str, Summary]:
-        """Load the cache. An unreadable file is treated as empty."""
-        try:
-            return _CACHE_FORMAT.validate_json((self._folder / _CACHE_PATH).read_bytes()).games
-        except (OSError, ValidationError):
-            return {}
-
-    def _store_cache(self, now: Mapping[str, Summary]) -> None:
-        whole = _CacheFile({name: one for name, one in now.items() if one.fault is None})
-        with suppress(RunStopped):  # if the cache cannot be written, the next server recomputes it
-            write_whole(self._folder / _CACHE_PATH, _CACHE_FORMAT.dump_json(whole).decode())
 
 
 def saved_files(folder: Path) -> dict[str, Path]:

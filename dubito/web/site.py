@@ -19,7 +19,7 @@ from dubito.report.render import Renderer, Site, Viewer, escape_text
 from dubito.report.share import page_of_file, saved_record, shared_file, shared_page
 from dubito.show.opponents import Opponent, as_sentence
 from dubito.show.person import SEEDS, set_up_saved
-from dubito.web.saved import Summaries, Summary, deal_time, saved_files
+from dubito.web.saved import Summary, deal_time, saved_files
 from dubito.web.tables import Move, NewTable, Tables
 from dubito.web.visit import VIEWER, PageAnswer, Refused, Visit
 
@@ -40,11 +40,6 @@ class SavedLine:
     name: str
     when: str  # time of the deal in this machine's time zone
     summary: Summary
-
-
-def saved_games(summaries: Summaries) -> list[SavedLine]:
-    dealt = sorted(((deal_time(name, one), name, one) for name, one in summaries().items()), reverse=True)
-    return [SavedLine(name, f"{at.day} {at:%b %Y, %H:%M}", one) for at, name, one in dealt]
 
 
 def page(folder: Path, name: str, goes_on: bool) -> str:
@@ -197,9 +192,10 @@ class PlaySite:
         return self.tables.game(visit.query.get("game", self.tables.games[0].name))
 
     def games(self, visit: Visit) -> PageAnswer:
-        return _page(
-            "games", games=saved_games(self.tables.summaries), zone=datetime.now().astimezone().tzname() or "local time"
-        )
+        dealt = [(deal_time(name, one), name, one) for name, one in self.tables.summaries().items()]
+        newest = sorted(dealt, reverse=True)
+        lines = [SavedLine(name, f"{at.day} {at:%b %Y, %H:%M}", one) for at, name, one in newest]
+        return _page("games", games=lines, zone=datetime.now().astimezone().tzname() or "local time")
 
     def game(self, visit: Visit) -> PageAnswer:
         return PageAnswer(page(self.tables.folder, visit.name, self.tables.unfinished(visit.secret) is not None))

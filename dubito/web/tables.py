@@ -27,7 +27,7 @@ from dubito.game.find import DUBITO
 from dubito.game.reader import name_seats
 from dubito.game.record import Records, Strict
 from dubito.game.seeds import TEXT_PATTERN
-from dubito.game.words import Option, Panel, Play, Question, Scene, Words, describe_answers, list_faces
+from dubito.game.words import Option, Panel, Question, describe_answers, list_faces
 from dubito.show.lie_review import LieReview
 from dubito.show.opponents import FamilyGames, Opponent, Opponents, as_sentence, describe_trouble
 from dubito.show.person import SEEDS, Setup, Sitting, seat_person, set_up
@@ -102,6 +102,11 @@ def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, lines: li
     ends = ["lost" if has_lost else "won" * state.over for has_lost in lost]
     there = {line for one in boards for line in (f"{one.title}:", one.shown[0])}
     public_events = [event for event in moment.events if event.only is None] if moment else []
+    scene = None
+    if moment and (last := sitting.teller.scene):
+        drawn_cards = list_faces(words, last.cards) if last.shown else []
+        wrong = [card in last.wrong for card in last.cards] if last.shown else []
+        scene = asdict(last) | {"cards": drawn_cards, "wrong": wrong, "count": len(last.cards)}
     return Frame(
         move=move,
         turn=moment.turn if moment else 0,
@@ -118,16 +123,8 @@ def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, lines: li
         sees=[line for line in sees if not (hand and line.startswith(drawn)) and line not in there],
         to_move=None if state.over else state.seat,
         question=_question(sitting) if sitting.is_asked else None,
-        scene=_show_scene(words, sitting.teller.scene) if moment and sitting.teller.scene else None,
+        scene=scene,
     )
-
-
-def _show_scene(words: Words, scene: Scene) -> dict[str, Any]:
-    return asdict(scene) | {
-        "cards": list_faces(words, scene.cards) if scene.shown else [],
-        "wrong": [card in scene.wrong for card in scene.cards] if scene.shown else [],
-        "count": len(scene.cards),
-    }
 
 
 def _show_public(sitting: Sitting, panel: Panel) -> Shown:
@@ -140,26 +137,20 @@ def _show_truth(sitting: Sitting, panel: Panel) -> Shown:
 
 def _boards(sitting: Sitting, panels: Sequence[Panel]) -> Iterator[Board]:
     """Yield the panels without a seat. Their truth follows when the game is over."""
-    over = sitting.state.over
+    over, words = sitting.state.over, sitting.words
     for one in panels:
         if one.seat is not None:
             continue
-        plays = [_show_play(sitting.words, play, is_known=over) for play in one.plays]
+        plays = []
+        for play in one.plays:
+            is_known = over or play.shown
+            cards = list_faces(words, play.cards) if is_known else []
+            wrong = [card in (play.wrong or ()) for card in play.cards] if is_known else []
+            lie = play.lie if is_known else None
+            plays.append(ShownPlay(play.seat, len(play.cards), cards, wrong, lie, play.shown))
         for shown in (_show_public(sitting, one), *([_show_truth(sitting, one)] if over and one.truth else [])):
             if shown[0] or shown[1] or plays:
                 yield Board(one.title, shown, 0 if shown[1] else one.backs, plays)
-
-
-def _show_play(words: Words, play: Play, is_known: bool) -> ShownPlay:
-    is_known = is_known or play.shown
-    return ShownPlay(
-        play.seat,
-        len(play.cards),
-        list_faces(words, play.cards) if is_known else [],
-        [card in (play.wrong or ()) for card in play.cards] if is_known else [],
-        play.lie if is_known else None,
-        play.shown,
-    )
 
 
 def _question(sitting: Sitting) -> Question:
@@ -499,16 +490,14 @@ class Tables:
         with self._lock:
             path, live = self._find(secret)
             if not live.kept.returned:
-                self._extend_lifetime(path, live)
+                # The visitor has returned with the cookie, so the table is kept for longer.
+                live.kept = replace(live.kept, returned=True)
+                text = json.dumps(asdict(live.kept))
+                # The disk may be full: then the next view tries again, or the next move reports it.
+                with suppress(RunStopped):
+                    write_whole(path, text)
+                    self._live[path] = text, live
         return self._build_view(live, since)
-
-    def _extend_lifetime(self, path: Path, live: LiveTable) -> None:
-        """Extend the table's lifetime because its visitor has returned with the cookie."""
-        live.kept = replace(live.kept, returned=True)
-        text = json.dumps(asdict(live.kept))
-        with suppress(RunStopped):  # the disk may be full: the next view tries again, or the next move reports it
-            write_whole(path, text)
-            self._live[path] = text, live
 
     def unfinished(self, secret: str | None) -> Setup | None:
         """Return the setup of the person's game if the game is not over."""
