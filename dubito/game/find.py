@@ -96,7 +96,11 @@ def find_game(name: str, working_directory: Path, flawed: bool = False) -> Game:
     package = find_package(first, working_directory)
     if package is None:
         hint = suggestion(first, game_names(working_directory))
-        if members := _find_members(first.partition("(")[0], working_directory):
+        sought, members = first.partition("(")[0], []
+        for family in find_families(working_directory):
+            with suppress(UsageError):  # a family that cannot be used
+                members += [f"{family.name}:{sought}" for member in family.members() if member.name == sought]
+        if members:
             hint = f"did you mean {one_line(repr(members[0] + first.removeprefix(members[0].partition(':')[2])), 80)}?"
         if first.isdecimal():
             hint = f"to play that many games, use --games {one_line(first, 60)}"
@@ -111,18 +115,6 @@ def find_game(name: str, working_directory: Path, flawed: bool = False) -> Game:
     if not member:
         raise UsageError(f"{first} is a family of games; add the name of a game after a colon. {game.summary}")
     return game.member(member)
-
-
-def _find_members(name: str, working_directory: Path) -> list[str]:
-    """Return the full names of family members with this name.
-
-    Unusable families are skipped.
-    """
-    names = []
-    for family in find_families(working_directory):
-        with suppress(UsageError):
-            names += [f"{family.name}:{name}" for member in family.members() if member.name == name]
-    return names
 
 
 def find_games(working_directory: Path) -> list[Game]:
@@ -338,7 +330,8 @@ class BrokenBot(NamedTuple):
 
     def has_name(self, name: str) -> bool:
         """Return whether the name refers to this file."""
-        return name == self.name or _is_same_name(self.file.stem, name)
+        mine, theirs = (_normalize(each).removesuffix("bot") for each in (self.file.stem, name))
+        return name == self.name or mine == theirs
 
 
 @dataclass(frozen=True, slots=True)
@@ -440,13 +433,18 @@ def find_bots(working_directory: Path, game: str = DUBITO) -> Registry:
             twins = by_name.setdefault(bot.name, [])
             if all(bot.digest != twin.digest for twin in twins):  # files with the same bytes count as one bot
                 twins.append(bot)
-    for file in _program_files(_bot_folders(found_game, own, working_directory)):
+    manual = [folder for kind, folder in _bot_folders(found_game, own, working_directory) if kind == "manual"]
+    programs = [file for folder in manual for file in sorted(folder.glob(f"*/{PROGRAM_FILE}"))]
+    for file in programs:
         try:
             by_name.setdefault(file.parent.name, []).append(_load_program(file, own))
         except UsageError as error:
             broken.append(BrokenBot(file, "manual", str(error)))
+    dubito = find_game(DUBITO, own)
     if game != DUBITO:
-        by_name = {bot.name: [bot] for bot in _model_players(own)} | by_name
+        # The model players that ship with Dubito play every game.
+        files = _files([("llms", own / "llms")])
+        by_name = {bot.name: [bot] for _, file in files for bot in _load_bots("llms", file, own, dubito)} | by_name
     replaced = dict[str, Bot]()
     for name, twins in by_name.items():
         users = [bot for bot in twins if not bot.file.is_relative_to(own) and not bot.file.is_relative_to(HOME)]
@@ -454,11 +452,13 @@ def find_bots(working_directory: Path, game: str = DUBITO) -> Registry:
             replaced[name] = next(bot for bot in twins if bot is not users[0])
             by_name[name] = [users[0]._replace(kind=replaced[name].kind)]
         elif len(twins) > 1:
-            files = " and ".join(_short_path(bot.file) for bot in users or twins)
-            reason = f"the name {name} is used by {files}; rename one class"
+            paths = " and ".join(_short_path(bot.file) for bot in users or twins)
+            reason = f"the name {name} is used by {paths}; rename one class"
             broken += [BrokenBot(bot.file, bot.kind, reason, name) for bot in users or twins]
     bots = {name: twins[0] for name, twins in by_name.items() if len(twins) == 1}
-    return Registry(found_game, bots, broken, working_directory, elsewhere, _program_bot(own), replaced)
+    # The bot for all players that are programs, which can play every game.
+    (program,) = _load_bots("llms", own / "llms" / "_program_bot.py", own, dubito)
+    return Registry(found_game, bots, broken, working_directory, elsewhere, program, replaced)
 
 
 class _UnusableError(Exception):
@@ -492,10 +492,6 @@ def _files(folders: Iterable[tuple[BotKind, Path]]) -> Iterator[tuple[BotKind, P
                 yield kind, folder / name
 
 
-def _program_files(folders: Iterable[tuple[BotKind, Path]]) -> list[Path]:
-    return [file for kind, folder in folders if kind == "manual" for file in sorted(folder.glob(f"*/{PROGRAM_FILE}"))]
-
-
 def _load_program(file: Path, own: Path) -> Bot:
     """Return the bot for a folder that contains a program. Runs check the bot's settings."""
     from dubito.files import read_yaml  # imported late because it loads pydantic, and few bots are folders
@@ -508,18 +504,6 @@ def _load_program(file: Path, own: Path) -> Bot:
     fields = {"defaults": settings, "usual": False, "origin": "a program", "__doc__": f"The program {command}."}
     digest = sha256(file.read_bytes()).hexdigest()
     return Bot(file.parent.name, type(file.parent.name, (base,), fields), file, "manual", digest, repeatable=True)
-
-
-def _model_players(own: Path) -> list[Bot]:
-    """Return the model players that ship with Dubito. They play every game."""
-    dubito = find_game(DUBITO, own)
-    return [bot for _, file in _files([("llms", own / "llms")]) for bot in _load_bots("llms", file, own, dubito)]
-
-
-def _program_bot(own: Path) -> Bot:
-    """Return the bot for all players that are programs, which can play every game."""
-    (bot,) = _load_bots("llms", own / "llms" / "_program_bot.py", own, find_game(DUBITO, own))
-    return bot
 
 
 def _load_bots(kind: BotKind, file: Path, own: Path, game: Game) -> list[Bot]:
@@ -585,14 +569,15 @@ def _bot_classes(module: ModuleType, game: Game) -> list[type[Player]]:
 
     Private classes and those that another bot of the file inherits from are not bots.
     """
-
-    def is_bot(cls: type) -> bool:
-        return issubclass(cls, game.base) or (issubclass(cls, Player) and cls.is_model)
-
     classes = [
         value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__
     ]
-    bots = [cls for cls in classes if is_bot(cls) and not cls.__name__.startswith("_")]
+    bots = [
+        cls
+        for cls in classes
+        if (issubclass(cls, game.base) or (issubclass(cls, Player) and cls.is_model))
+        and not cls.__name__.startswith("_")
+    ]
     if not bots:
         names = ", ".join(cls.__name__ for cls in classes) or "none"
         raise _UnusableError(f"no class is a bot (classes found: {names}); make one a subclass of {game.base_path}")
@@ -601,10 +586,6 @@ def _bot_classes(module: ModuleType, game: Game) -> list[type[Player]]:
 
 def _normalize(name: str) -> str:
     return "".join(filter(str.isalnum, name.casefold()))
-
-
-def _is_same_name(one: str, other: str) -> bool:
-    return _normalize(one).removesuffix("bot") == _normalize(other).removesuffix("bot")
 
 
 @cache

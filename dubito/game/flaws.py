@@ -49,25 +49,21 @@ def find_definition_flaws(game: Game) -> Iterator[str]:
         yield f"lineup is {_shorten(game.lineup)}, but must be one of {', '.join(get_args(LineupKind))}"
     if game.has_facts and not game.events:
         yield "events is empty, but must list the classes of the game's events, from which facts are computed"
-    yield from _check_rules(game)
-    yield from _check_nodes(game)
-    yield from _check_results(game)
-
-
-def _shorten(value: object) -> str:
-    return one_line(repr(value), 60)
-
-
-def _check_rules(game: Game) -> Iterator[str]:
     from pydantic import BaseModel  # imported late, as by games
 
     try:
         rules = game.rules()
     except Exception as error:  # foreign code
         yield f"rules() raises {type(error).__name__}: {one_line(str(error), 200)}; every rule needs a default"
-        return
-    if not isinstance(rules, BaseModel):
-        yield f"rules() returns {_shorten(rules)}, but must return a pydantic model"
+    else:
+        if not isinstance(rules, BaseModel):
+            yield f"rules() returns {_shorten(rules)}, but must return a pydantic model"
+    yield from _check_nodes(game)
+    yield from _check_results(game)
+
+
+def _shorten(value: object) -> str:
+    return one_line(repr(value), 60)
 
 
 def _check_nodes(game: Game) -> Iterator[str]:
@@ -152,10 +148,6 @@ def find_ending_flaws(ending: object, results: Results, seats: int) -> Iterator[
         yield f"ending() has {_shorten(wrong)}, but marks and counts are whole numbers from 0"
         return
     yield from _check_buckets(ending, results)
-    yield from _check_standing(ending, results, seats)
-
-
-def _check_standing(ending: Ending, results: Results, seats: int) -> Iterator[str]:
     for mark in ending.marks if results.standing else ():
         standing = results.standing(mark, seats, ending.capped) if results.standing else 0
         if not (type(standing) is int and 0 <= standing <= 2 * (seats - 1)):

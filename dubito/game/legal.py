@@ -80,10 +80,9 @@ def _bounds_of_unbroken(legal: Sequence[object]) -> tuple[int, int] | None:
     if len(legal) < 3 or type(first := legal[0]) is not int or type(last := legal[-1]) is not int:
         return None
     unbroken = range(first, last + 1) if first < last else range(first, last - 1, -1)
-    if len(unbroken) != len(legal) or (legal != unbroken and not all(map(_is_same_int, legal, unbroken))):
+    if len(unbroken) != len(legal):
+        return None
+    # Compare the types as well, so that True is not 1.
+    if legal != unbroken and any(type(one) is not int or one != at for one, at in zip(legal, unbroken, strict=True)):
         return None
     return min(first, last), max(first, last)
-
-
-def _is_same_int(one: object, number: int) -> bool:
-    return type(one) is int and one == number

@@ -139,14 +139,6 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def digest_line(*parts: object) -> str:
-    """Return a story line with a digest of the deal and the outputs.
-
-    Without it, changing cards that were never shown would not change the story.
-    """
-    return f"Deal and outputs: {sha256(json.dumps(list(parts)).encode()).hexdigest()[:16]}"
-
-
 @cache
 def _format() -> TypeAdapter[GameRecord]:
     """Return the validator. It is built on first use because most commands do not read records."""
@@ -179,7 +171,9 @@ class Recorder:
 
     def end(self) -> list[str]:
         """Return the closing lines of a finished game's story."""
-        return [*self._teller.ending(), digest_line(self.dealt, self.outputs)]
+        # Without this digest, changing cards that were never shown would not change the story.
+        digest = sha256(json.dumps([self.dealt, self.outputs]).encode()).hexdigest()[:16]
+        return [*self._teller.ending(), f"Deal and outputs: {digest}"]
 
     def record(
         self, state: State, players: Sequence[str], seed: Seed | None, deal: int, number: int | None = None

@@ -46,16 +46,7 @@ def set_up_turn(
 
     `dealt` deals the same game on each call. The engine makes all moves, including the bot's own.
     """
-    entrants = [Entrant("nobody", Player)] * seats
-    entrants[_seat_after(dealt(), moves)] = Entrant(bot.__name__, bot, settings)
-    table = Table(dealt(), entrants, DealStreams(0, 0))
-    for move in moves:
-        events = table.state.apply(move)
-        table.send_events(events, table.state.turns_played)
-    return table.players[table.state.seat], table.state.view()
-
-
-def _seat_after(state: State, moves: Sequence[object]) -> int:
+    state = dealt()
     for place, move in enumerate(moves):
         try:
             state.apply(move)
@@ -63,4 +54,10 @@ def _seat_after(state: State, moves: Sequence[object]) -> int:
             raise UsageError(f"moves[{place}], by seat {state.seat}: {error}") from None
     if state.over:
         raise UsageError("the game is over after these moves; leave out the last ones")
-    return int(state.seat)
+    entrants = [Entrant("nobody", Player)] * seats
+    entrants[state.seat] = Entrant(bot.__name__, bot, settings)
+    table = Table(dealt(), entrants, DealStreams(0, 0))
+    for move in moves:
+        events = table.state.apply(move)
+        table.send_events(events, table.state.turns_played)
+    return table.players[table.state.seat], table.state.view()

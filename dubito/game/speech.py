@@ -41,13 +41,9 @@ def quoted(text: str) -> str:
     """
     if not isinstance(text, str):
         raise TypeError(f"a value of type {type(text).__name__} cannot be quoted: it is not a string")
-    return "".join(map(_escaped, json.dumps(text, ensure_ascii=False)))
-
-
-def _escaped(character: str) -> str:
-    if is_visible(character) and character not in _LOOK_ALIKES and character not in _BRACKETS:
-        return character
-    return json_escape(character)
+    characters = json.dumps(text, ensure_ascii=False)
+    escaped = _LOOK_ALIKES | _BRACKETS
+    return "".join(one if is_visible(one) and one not in escaped else json_escape(one) for one in characters)
 
 
 def name_character(character: str) -> str:

@@ -573,7 +573,11 @@ def _parse_typed(line: str, node: Node) -> object:
     """
     word, kind = line.casefold().strip(), node.answer
     if isinstance(kind, Text):
-        return _check_message(_strip_quotes(line.strip()), kind)
+        message = line.strip()
+        # Quotes around a line allow words that are also terminal commands.
+        if len(message) > 2 and message[0] == message[-1] == '"':
+            message = message[1:-1]
+        return _check_message(message, kind)
     if isinstance(kind, Bool) and word in _YES:
         return _YES[word]
     if isinstance(kind, Choice):
@@ -587,14 +591,6 @@ def _parse_typed(line: str, node: Node) -> object:
     elif not isinstance(kind, Bool | Choice) and (number := _parse_int(word)) is not None:
         return number
     return None
-
-
-def _strip_quotes(line: str) -> str:
-    """Remove quotes around a typed line.
-
-    Quotes allow words that are also terminal commands.
-    """
-    return line[1:-1] if len(line) > 2 and line[0] == line[-1] == '"' else line
 
 
 def _check_message(answer: object, kind: Text) -> object:

@@ -96,6 +96,11 @@ class BSFacts(Facts[BSRules]):
     def facts(self, position: Position[BSRules]) -> dict[str, Any]:
         """Return the facts as JSON values. Every node has the same keys; facts that do not apply are None."""
         known = position.known(Knowledge)
+        number, mover = known.number, known.mover
+        started = known.turns + (known.play is not None)
+        to_own = started + (known.seat - started) % len(SEATS)  # index of the seat's current or next turn
+        played = None if known.play is None else known.play.n_cards
+        placed = known.count_located(number)
         return {
             **_describe_rules(position.rules),
             "seat": position.seat,
@@ -103,8 +108,21 @@ class BSFacts(Facts[BSRules]):
             "own_moves": known.own_moves.copy(),
             "node": position.node,
             **_question(position.node, known),
-            **_hand(known),
-            **_table(position.rules, known),
+            "hand": {str(held): known.hand[held] for held in range(NUMBERS) if known.hand[held]},
+            "own_cards": known.hand.total(),
+            "own_numbers": [(to_own + len(SEATS) * ahead) % NUMBERS for ahead in range(NUMBERS)],
+            "own_in_pile": dict(Counter(map(str, known.own_pile_cards()))),
+            "round": known.turns // len(SEATS) + 1,
+            "max_rounds": position.rules.max_rounds,
+            "mover": mover,
+            "number": number,
+            "pile": known.pile_size,
+            "hands": list(known.hands),
+            "held_of_number": known.hand[number],
+            "placed": placed,
+            "played": played,
+            "sure_lie": None if played is None else played + placed > COPIES,
+            "mover_wins": None if played is None else not known.hands[mover],
             "players": [_player(known, (position.seat + ahead) % len(SEATS)) for ahead in SEATS],
         }
 
@@ -149,37 +167,6 @@ def _question(node: str, known: Knowledge) -> dict[str, Any]:
         f"it is honest, you pick up the pile{then}",
         "if_false": f"unless another seat accuses, the pile stays{then}",
         "legal": [],
-    }
-
-
-def _hand(known: Knowledge) -> dict[str, Any]:
-    """Return the seat's cards and the numbers that its turns will ask for."""
-    started = known.turns + (known.play is not None)
-    to_own = started + (known.seat - started) % len(SEATS)  # index of the seat's current or next turn
-    return {
-        "hand": {str(number): known.hand[number] for number in range(NUMBERS) if known.hand[number]},
-        "own_cards": known.hand.total(),
-        "own_numbers": [(to_own + len(SEATS) * ahead) % NUMBERS for ahead in range(NUMBERS)],
-        "own_in_pile": dict(Counter(map(str, known.own_pile_cards()))),
-    }
-
-
-def _table(rules: BSRules, known: Knowledge) -> dict[str, Any]:
-    number, mover = known.number, known.mover
-    played = None if known.play is None else known.play.n_cards
-    placed = known.count_located(number)
-    return {
-        "round": known.turns // len(SEATS) + 1,
-        "max_rounds": rules.max_rounds,
-        "mover": mover,
-        "number": number,
-        "pile": known.pile_size,
-        "hands": list(known.hands),
-        "held_of_number": known.hand[number],
-        "placed": placed,
-        "played": played,
-        "sure_lie": None if played is None else played + placed > COPIES,
-        "mover_wins": None if played is None else not known.hands[mover],
     }
 
 

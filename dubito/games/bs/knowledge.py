@@ -115,10 +115,19 @@ class Knowledge:
                 self.hand = Counter(card.number for card in cards)
                 dealt = numbers(sorted(self.hand.elements()))
                 self.history.append(f"Every seat is dealt {len(cards)} cards. Yours: {dealt}.")
-            case PlayEvent():
-                self._see_play(event)
-            case CardsEvent(cards):
-                self._see_own_cards(sorted(card.number for card in cards), event.lie)
+            case PlayEvent(seat, number, n):
+                self.play, self._accusation, self._taken = event, None, ()
+                self.records[seat].plays += 1
+                self.hands[seat] -= n
+                self._lay(Laid(seat, number, n))
+                if seat != self.seat:
+                    self.history.append(f"seat {seat} plays {pluralize(n)} as {number}s.")
+            case CardsEvent(cards, lie):
+                played, kind = sorted(card.number for card in cards), "a lie" if lie else "honest"
+                self.hand -= Counter(played)
+                self.pile[-1] = Laid(self.seat, self.number, len(played), tuple(played))
+                count = pluralize(len(played))
+                self._tell_own(f"You play {count} as {self.number}s: {numbers(played)}, {kind}.")
             case AnswerEvent(_, answer):
                 self._tell_own("You accuse." if answer else "You do not accuse.")
             case AccuseEvent():
@@ -134,22 +143,12 @@ class Knowledge:
                 self.hand -= Counter([card.number])
                 self.pile[-1] = Laid(self.seat, None, 1, (card.number,))
             case TurnEvent():
-                self._end_turn(event)
-
-    def _see_play(self, event: PlayEvent) -> None:
-        self.play, self._accusation, self._taken = event, None, ()
-        self.records[event.seat].plays += 1
-        self.hands[event.seat] -= event.n_cards
-        self._lay(Laid(event.seat, event.number, event.n_cards))
-        if event.seat != self.seat:
-            self.history.append(f"seat {event.seat} plays {pluralize(event.n_cards)} as {event.number}s.")
-
-    def _see_own_cards(self, cards: Sequence[int], lie: bool) -> None:
-        claimed = self.number
-        self.hand -= Counter(cards)
-        self.pile[-1] = Laid(self.seat, claimed, len(cards), tuple(cards))
-        kind = "a lie" if lie else "honest"
-        self._tell_own(f"You play {pluralize(len(cards))} as {claimed}s: {numbers(cards)}, {kind}.")
+                self.hands = [*event.hands]
+                accusation = self._accusation
+                ended = f"Nobody accuses: {pluralize(event.pile)} on the pile."
+                self.history.append(ended if accusation is None else self._describe_accusation(accusation))
+                self.turns += 1
+                self.play = None
 
     def _tell_own(self, line: str) -> None:
         self.own_moves.append(len(self.history))
@@ -182,24 +181,13 @@ class Knowledge:
         else:
             self.known[taker].update(card for laid in self.pile if laid.seat != taker for card in laid.cards)
         self.pile = []
-        self._forget()
-        if event.lie:
-            self._lay(Laid(event.seat, None, 1))
-
-    def _forget(self) -> None:
-        """Forget what was known about a hand of which nothing is certain any more."""
+        # Forget what was known about a hand of which nothing is certain any more.
         for seat in SEATS:
             if self.put_down[seat] >= max(self.known[seat].values(), default=0):
                 self.known[seat].clear()
                 self.put_down[seat] = 0
-
-    def _end_turn(self, event: TurnEvent) -> None:
-        self.hands = [*event.hands]
-        accusation = self._accusation
-        ended = f"Nobody accuses: {pluralize(event.pile)} on the pile."
-        self.history.append(ended if accusation is None else self._describe_accusation(accusation))
-        self.turns += 1
-        self.play = None
+        if event.lie:
+            self._lay(Laid(event.seat, None, 1))
 
     def _describe_accusation(self, event: AccuseEvent) -> str:
         own, taken = self.seat, ", ".join(map(str, self._taken))

@@ -98,15 +98,6 @@ def _claim(n: int, number: int) -> str:
     return f"{number_word(n)} {_RANKS[number] if n == 1 else _ranks(number)}"
 
 
-def _describe_accusation(event: AccuseEvent, reader: Reader) -> str:
-    called = f"BS! {reader.starts(event.seat, 'is')}"
-    takes = f"{reader.starts(event.taker, 'takes')} {pluralize(event.pile)}"
-    if not event.lie:
-        return f"{called} wrong: {reader.does(event.mover, 'was')} honest. {takes}."
-    begins = f"{reader.does(event.seat, 'begins')} a new pile with a card"
-    return f"{called} right: {reader.name(event.mover)} lied. {takes}; {begins}."
-
-
 def numbers(cards: Iterable[Card]) -> str:
     return " ".join(_SIGNS[card.number] for card in sorted(cards)) or "nothing"
 
@@ -198,7 +189,12 @@ class BSWords(Words[State, BSRules]):
             case AcceptEvent():
                 return "Nobody says BS."
             case AccuseEvent():
-                return _describe_accusation(event, reader)
+                called = f"BS! {reader.starts(event.seat, 'is')}"
+                takes = f"{reader.starts(event.taker, 'takes')} {pluralize(event.pile)}"
+                if not event.lie:
+                    return f"{called} wrong: {reader.does(event.mover, 'was')} honest. {takes}."
+                begins = f"{reader.does(event.seat, 'begins')} a new pile with a card"
+                return f"{called} right: {reader.name(event.mover)} lied. {takes}; {begins}."
             case LoseEvent(card, int(seat)):
                 return f"{reader.starts(seat, 'loses')} {_SIGNS[card.number]} to the pile"
             case RoundEvent():

@@ -20,7 +20,7 @@ from dubito.games.defuse.events import (
     PlayEvent,
     TakeEvent,
 )
-from dubito.games.defuse.knowledge import Knowledge, Pile
+from dubito.games.defuse.knowledge import Knowledge
 from dubito.games.defuse.words import OBJECTIVE, rule_paragraphs
 
 _NODES: Final = {
@@ -57,6 +57,11 @@ class DefuseFacts(Facts[NoRules]):
     def facts(self, position: Position[NoRules]) -> dict[str, Any]:
         """Return the facts as JSON values. Both nodes have the same keys; facts that do not apply are None."""
         known = position.known(Knowledge)
+        pile = known.pile
+        from_top = [card or "?" for card in pile.cards]
+        while from_top and from_top[-1] == "?":
+            from_top.pop()
+        between = pile.bomb_range()
         return {
             **_steady(),
             "seat": position.seat,
@@ -69,7 +74,13 @@ class DefuseFacts(Facts[NoRules]):
             "other_cards": known.sizes[1 - position.seat],
             "played": {card: n for card in HAND_CARDS if (n := known.played.count(card))},
             "unseen": known.unseen(),
-            **_pile(known.pile),
+            "pile": pile.size,
+            "known_from_top": from_top,
+            "last_look": pile.looked,
+            "bomb_put_back_since": pile.hidden,
+            "bomb_between": list(between) if between else None,
+            "bomb_on_top": pile.chance_on(0),
+            "bomb_at_bottom": pile.chance_on(-1),
         }
 
     def steady_facts(self) -> frozenset[str]:
@@ -95,22 +106,6 @@ def _question(node: str, known: Knowledge) -> dict[str, Any]:
         }
     legal = [act for act in ACTS if act == DRAW or act in known.hand]
     return {"question": "It is your turn. What do you do?", "legal": legal}
-
-
-def _pile(pile: Pile) -> dict[str, Any]:
-    known = [card or "?" for card in pile.cards]
-    while known and known[-1] == "?":
-        known.pop()
-    between = pile.bomb_range()
-    return {
-        "pile": pile.size,
-        "known_from_top": known,
-        "last_look": pile.looked,
-        "bomb_put_back_since": pile.hidden,
-        "bomb_between": list(between) if between else None,
-        "bomb_on_top": pile.chance_on(0),
-        "bomb_at_bottom": pile.chance_on(-1),
-    }
 
 
 _EXAMPLE: Final = (

@@ -131,7 +131,13 @@ class Knowledge:
                 self.pile.look(cards)
                 self.history[-1] += f" The top cards are {', '.join(cards)}."
             case DrawEvent():
-                self._see_draw(event)
+                self._drawn = event
+                self.pile.draw(event.end == "top", event.bomb)
+                self.placing = event.bomb
+                self.sizes[event.seat] += not event.bomb
+                if event.end == "top":
+                    self._tell(event.seat, "")
+                self.history[-1] = self._describe_draw(event, "the bomb" if event.bomb else "a card")
             case TakeEvent(card):
                 self.hand.append(card)
                 assert self._drawn is not None
@@ -158,15 +164,6 @@ class Knowledge:
             self.pile.shuffle()
             then = "; the pile is shuffled"
         self._tell(seat, f"{self._reader.starts(seat, 'plays')} {card}{then}.")
-
-    def _see_draw(self, event: DrawEvent) -> None:
-        self._drawn = event
-        self.pile.draw(event.end == "top", event.bomb)
-        self.placing = event.bomb
-        self.sizes[event.seat] += not event.bomb
-        if event.end == "top":
-            self._tell(event.seat, "")
-        self.history[-1] = self._describe_draw(event, "the bomb" if event.bomb else "a card")
 
     def _describe_draw(self, event: DrawEvent, what: str) -> str:
         if event.end == "top":

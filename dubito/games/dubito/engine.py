@@ -104,16 +104,12 @@ def check_players(n: int, rules: Rules = _USUAL) -> None:
         raise UsageError(f"Dubito needs {MIN_PLAYERS} to {MAX_PLAYERS} players, not {n}{variant}")
 
 
-def _check_deck(n: int, rules: Rules) -> None:
-    if len(rules.deck) < n:
-        raise UsageError(f"the deck has {len(rules.deck)} cards, too few for {n} players; set more `ranks`")
-
-
 def deal_hands(rng: Random, n_players: int, rules: Rules) -> list[Hand]:
     """Shuffle and deal card by card from seat 0, again and again until no hand contains a set (R1, R2)."""
     check_players(n_players, rules)
-    _check_deck(n_players, rules)
     deck = rules.deck
+    if len(deck) < n_players:
+        raise UsageError(f"the deck has {len(deck)} cards, too few for {n_players} players; set more `ranks`")
     while True:
         _shuffle(deck, rng)
         hands = [Hand(deck[seat::n_players], rules.copies) for seat in range(n_players)]
@@ -436,19 +432,16 @@ class State:
             jokers = len(self.board) - len(picked_up)
             shown, taken = CardList(latest), CardList(picked_up)
             self._events.append(DoubtResolvedEvent(seat, target, self._bluffed, shown, taken, self.number, jokers))
-        self._clear_board()
+        self.board = []
+        self.number = self.n_cards_played = self.streak = 0
+        self.last_player = None
+        self.can_doubt = False
         self._discard_sets(loser)
         if self._pending is not None:
             self._place_pending()
         if counts[loser].n_cards == 0 and not self.over:
             self._win(loser)
         return self._bluffed
-
-    def _clear_board(self) -> None:
-        self.board = []
-        self.number = self.n_cards_played = self.streak = 0
-        self.last_player = None
-        self.can_doubt = False
 
     def _discard_sets(self, seat: int) -> None:
         """Discard sets from the hand that just grew, because no other hand can contain a set (R8)."""

@@ -4,7 +4,6 @@ They are everything that a hand-written bot can see or derive, and nothing else.
 by name. The sample tables for prompts cover every table size and both win rules, with players that answer at random.
 """
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache, lru_cache
 from typing import Any, Final, get_args
@@ -93,7 +92,9 @@ class DubitoFacts(Facts[DubitoRules | Rules]):
             "answers": dict(known.answers),
             "seats_in_game": known.active(),
             "places": {str(winner): place for winner, place in known.places.items()},
-            **_own_hand(known.hand, turn),
+            "hand": {card_name(card): known.hand[card] for card in _IN_ORDER if known.hand[card]},
+            "own_cards": turn.my_n_cards,
+            "held_of_number": known.hand[turn.current_number] if turn.current_number else None,
             **_board(turn, known),
             **_neighbour("prev", turn.prev),
             "prev_chose_number": 0 < turn.board_cards == turn.n_cards_played and turn.last_player_id == turn.prev.id,
@@ -139,14 +140,6 @@ def _describe_rules(rules: Rules, seats: int) -> dict[str, Any]:
         "node_texts": NODE_TEXTS,
         "meanings": _MEANINGS,
         "seats": list(range(seats)),
-    }
-
-
-def _own_hand(hand: Counter[int], turn: TurnData) -> dict[str, Any]:
-    return {
-        "hand": {card_name(card): hand[card] for card in _IN_ORDER if hand[card]},
-        "own_cards": turn.my_n_cards,
-        "held_of_number": hand[turn.current_number] if turn.current_number else None,
     }
 
 

@@ -122,7 +122,12 @@ class Knowledge:
                 self.answers[node] = answer
 
     def _tell(self, event: GameEvent) -> None:
-        if _acting_seat(event) == self.seat:
+        mover = None
+        if isinstance(event, CardsPlayedEvent):
+            mover = event.player_id
+        elif isinstance(event, DoubtResolvedEvent):
+            mover = event.doubter_id
+        if mover == self.seat:
             self.own_moves.append(len(self.history))
         if event.only is None:
             self.history.append(_line(event))
@@ -196,12 +201,6 @@ class Knowledge:
                 if held[card]:
                     shown = min(down, older[card] - mine[card]) + (latest[card] if last else 0)
                     held[card] = max(0, held[card] - shown)
-
-
-def _acting_seat(event: GameEvent) -> int | None:
-    if isinstance(event, CardsPlayedEvent):
-        return event.player_id
-    return event.doubter_id if isinstance(event, DoubtResolvedEvent) else None
 
 
 @lru_cache(maxsize=4096)

@@ -31,17 +31,6 @@ def bot_at_turn(
     that `dubito bots` lists. Raises UsageError for impossible hands and moves.
     """
     cls = find_bots(Path.cwd()).find(bot).cls if isinstance(bot, str) else bot
-    _refuse_impossible(hands, rules)
-    state = partial(_build_state, hands, rules)
-    player, view = set_up_turn(cls, moves, state, len(hands), settings)
-    return player, cast(TurnData, view)
-
-
-def _build_state(hands: Sequence[Sequence[int]], rules: Rules) -> State:
-    return State(rules, [Hand(hand, rules.copies) for hand in hands])
-
-
-def _refuse_impossible(hands: Sequence[Sequence[int]], rules: Rules) -> None:
     dealt = Counter(card for hand in hands for card in hand)
     for card, n in dealt.items():
         if card not in (JOKER, *NUMBERS[: rules.ranks]):
@@ -51,3 +40,10 @@ def _refuse_impossible(hands: Sequence[Sequence[int]], rules: Rules) -> None:
     for seat, hand in enumerate(hands):
         if not hand or rules.copies in Counter(hand).values():
             raise UsageError(f"seat {seat} has an impossible hand: no cards, or {rules.copies} of one number")
+    state = partial(_build_state, hands, rules)
+    player, view = set_up_turn(cls, moves, state, len(hands), settings)
+    return player, cast(TurnData, view)
+
+
+def _build_state(hands: Sequence[Sequence[int]], rules: Rules) -> State:
+    return State(rules, [Hand(hand, rules.copies) for hand in hands])

@@ -48,7 +48,14 @@ def sentence(event: GameEvent, reader: Reader = _BY_SEAT) -> str:
             played = f"{pluralize(event.n_cards)} as {card_name(event.declared_number, plural=True)}"
             return f"{reader.starts(event.player_id, 'plays')} {played}."
         case DoubtResolvedEvent():
-            return _describe_doubt(event, reader)
+            shown, target = describe_cards(event.latest_cards), reader.name(event.target_id)
+            shows = f"{target}, and you show" if reader.is_you(event.target_id) else f"{target}, who shows"
+            verdict = "a bluff" if event.correct else "honest"
+            text = f"{reader.starts(event.doubter_id, 'doubts')} {shows} {shown}: {verdict}."
+            if event.jokers_discarded:
+                leave = "leaves" if event.jokers_discarded == 1 else "leave"
+                text += f" {pluralize(event.jokers_discarded, 'joker')} {leave} the game."
+            return f"{text} {reader.starts(event.loser_id, 'picks')} up {pluralize(len(event.board_cards))}."
         case DiscardEvent():
             cards = f"{number_word(event.n_cards)} {card_name(event.card_number, plural=True)}"
             return f"{reader.starts(event.player_id, 'discards')} the {cards}."
@@ -58,17 +65,6 @@ def sentence(event: GameEvent, reader: Reader = _BY_SEAT) -> str:
         case OwnCardsEvent(cards, lie):
             return f"really {describe_cards(cards)}: {'a bluff' if lie else 'honest'}"
     return ""
-
-
-def _describe_doubt(event: DoubtResolvedEvent, reader: Reader) -> str:
-    shown, target = describe_cards(event.latest_cards), reader.name(event.target_id)
-    shows = f"{target}, and you show" if reader.is_you(event.target_id) else f"{target}, who shows"
-    verdict = "a bluff" if event.correct else "honest"
-    text = f"{reader.starts(event.doubter_id, 'doubts')} {shows} {shown}: {verdict}."
-    if event.jokers_discarded:
-        leave = "leaves" if event.jokers_discarded == 1 else "leave"
-        text += f" {pluralize(event.jokers_discarded, 'joker')} {leave} the game."
-    return f"{text} {reader.starts(event.loser_id, 'picks')} up {pluralize(len(event.board_cards))}."
 
 
 def ending(state: State, reader: Reader = _BY_SEAT) -> str:

@@ -44,7 +44,7 @@ class World:
 
 def sample_world(rules: Rules, log: SeatLog, chance: Random) -> World:
     """Sample a world in which the seat holds these cards and sees these events."""
-    own = iter(_own_plays(log))
+    own = iter([event.cards for event in log if isinstance(event, OwnCardsEvent)])
     bounds = _Bounds(rules, log)
     hands = bounds.deal(chance)
     state, moves = State(rules, [Hand(hand, rules.copies) for hand in hands]), list[TurnOutput]()
@@ -94,7 +94,8 @@ def change_hand(start: ForkStart, seat: int, text: str) -> ForkStart:
                     hands[seat].append(other_card)
                     hands[owner].append(card)
             changed = start_of(World(rules, tuple(map(tuple, hands)), tuple(start.moves)))
-            if not any(_has_set(hand, rules.copies) for hand in hands) and _leads_to(changed, seat, wanted, log.of(-1)):
+            counts = [n for hand in hands for card, n in Counter(hand).items() if card != JOKER]
+            if rules.copies not in counts and _leads_to(changed, seat, wanted, log.of(-1)):  # no hand is dealt a set
                 return changed
     free = Counter[int]()
     for other in range(len(dealt.hands)):
@@ -106,10 +107,6 @@ def change_hand(start: ForkStart, seat: int, text: str) -> ForkStart:
     )
 
 
-def _has_set(hand: Sequence[int], copies: int) -> bool:
-    return any(n == copies for card, n in Counter(hand).items() if card != JOKER)
-
-
 def _leads_to(start: ForkStart, seat: int, hand: Counter[int], public: SeatLog) -> bool:
     """Return whether the moves are legal, everyone sees the same events, and the seat holds this hand."""
     try:
@@ -118,10 +115,6 @@ def _leads_to(start: ForkStart, seat: int, hand: Counter[int], public: SeatLog) 
         return False
     assert isinstance(state, State)
     return [*log.of(-1)] == [*public] and Counter(state.hands[seat].cards) == hand
-
-
-def _own_plays(log: SeatLog) -> list[tuple[int, ...]]:
-    return [event.cards for event in log if isinstance(event, OwnCardsEvent)]
 
 
 def split_shown_cards(event: DoubtResolvedEvent, sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
@@ -163,7 +156,10 @@ class _Bounds:
             case DoubtResolvedEvent():
                 shown = split_shown_cards(event, [n for _, _, n in self._round])
                 for (played, seat, _), cards in zip(self._round, shown, strict=True):
-                    self._record_play(played, seat, cards)
+                    self.shown[played] = cards
+                    self._net[seat].subtract(cards)
+                    for card in cards:
+                        self.least[seat][card] = max(self.least[seat][card], -self._net[seat][card])
                 self._round = []
                 self._net[event.loser_id].update(event.board_cards)
                 self._grown = event.loser_id
@@ -171,12 +167,6 @@ class _Bounds:
                 dealt = self.rules.copies - self._net[seat][number]
                 self.least[seat][number] = self.most[seat][number] = dealt
                 self._net[seat][number] -= self.rules.copies
-
-    def _record_play(self, place: int, seat: int, cards: tuple[int, ...]) -> None:
-        self.shown[place] = cards
-        self._net[seat].subtract(cards)
-        for card in cards:
-            self.least[seat][card] = max(self.least[seat][card], -self._net[seat][card])
 
     def _note_discarded_sets(self) -> None:
         """Note that a seat that picked up cards has discarded all its sets."""
