@@ -113,74 +113,46 @@ def effects(node: str, hand: Sequence[int], turn: TurnData, answers: Mapping[str
     `answers` contains this turn's earlier answers: the answer to A at B, and the answer to D at E unless the bluff is
     forced.
     """
+    number, matching = card_name(turn.current_number, plural=True), hand.count(turn.current_number)
     match node:
         case "A":
-            return _opening_effects(hand)
+            return (
+                "The board is empty and you open a round. Do you bluff?",
+                f"you bluff: random cards under {_RANDOM_NUMBER}.",
+                f"you are honest: {_most_common(hand)[1]}, or one random card.",
+            )
+        case "B" if answers["A"]:
+            (n, most), some = _random_cards(len(hand))
+            most, some = (f"{cards} under {_RANDOM_NUMBER}" for cards in (most, some))
+            question = "You open with a bluff. Do you play many cards?"
         case "B":
-            return _opening_count_effects(hand, answers["A"], _after_last_card(turn, win_rule))
+            n, most = _most_common(hand)
+            some = f"one random card under its own number (a joker: under {_RANDOM_NUMBER})"
+            question = "You open with honest cards. Do you play many?"
         case "C":
-            return _doubt_effects(hand, turn)
+            last, board = f"seat {turn.last_player_id}", pluralize(turn.board_cards)
+            question = f"{last} played {pluralize(turn.n_cards_played)} as {number}. Do you doubt?"
+            won = f" {_prev_has_won(turn)}" if _is_pending(turn) else ""
+            doubt = f"if it is a bluff, {last} picks up the {board} on the board and you take a free turn; "
+            doubt += f"if it is honest, you pick them up without its jokers and the next player opens.{won}"
+            return question, doubt, f"you play as {number}{'' if matching else '; you hold none and must bluff'}.{won}"
         case "D":
-            return _play_effects(hand, turn)
+            return (
+                f"You play as {number} and hold {matching} of them. Do you bluff anyway?",
+                f"you play random cards as {number}.",
+                f"you play {number} only.",
+            )
+        case _ if answers.get("D", True):
+            (n, most), some = _random_cards(len(hand))
+            question = f"You bluff, as {number}. Do you play many cards?"
         case _:
-            return _play_count_effects(hand, turn, answers.get("D", True), _after_last_card(turn, win_rule))
-
-
-def _opening_effects(hand: Sequence[int]) -> Effects:
-    return (
-        "The board is empty and you open a round. Do you bluff?",
-        f"you bluff: random cards under {_RANDOM_NUMBER}.",
-        f"you are honest: {_most_common(hand)[1]}, or one random card.",
-    )
-
-
-def _opening_count_effects(hand: Sequence[int], bluff: bool, after_last_card: str) -> Effects:
-    if bluff:
-        (n, most), some = _random_cards(len(hand))
-        most, some = (f"{cards} under {_RANDOM_NUMBER}" for cards in (most, some))
-        question = "You open with a bluff. Do you play many cards?"
-    else:
-        n, most = _most_common(hand)
-        some = f"one random card under its own number (a joker: under {_RANDOM_NUMBER})"
-        question = "You open with honest cards. Do you play many?"
-    return _count_effects(question, most, some, after_last_card if n == len(hand) else "")
-
-
-def _count_effects(question: str, most: str, some: str, won: str) -> Effects:
+            n = min(MAX_PLAY, matching)
+            most, some = pluralize(n), "1 card"
+            if n > 1:
+                most, some = f"{most}, all of them {number}", f"a random number of them, 1 to {n}"
+            question = f"You are honest, with {number}. Do you play many cards?"
+    won = _after_last_card(turn, win_rule) if n == len(hand) else ""
     return question, f"you play {most}.{won}", f"you play {some}."
-
-
-def _doubt_effects(hand: Sequence[int], turn: TurnData) -> Effects:
-    number, matching = card_name(turn.current_number, plural=True), hand.count(turn.current_number)
-    last, board = f"seat {turn.last_player_id}", pluralize(turn.board_cards)
-    question = f"{last} played {pluralize(turn.n_cards_played)} as {number}. Do you doubt?"
-    won = f" {_prev_has_won(turn)}" if _is_pending(turn) else ""
-    doubt = f"if it is a bluff, {last} picks up the {board} on the board and you take a free turn; "
-    doubt += f"if it is honest, you pick them up without its jokers and the next player opens.{won}"
-    return question, doubt, f"you play as {number}{'' if matching else '; you hold none and must bluff'}.{won}"
-
-
-def _play_effects(hand: Sequence[int], turn: TurnData) -> Effects:
-    number, matching = card_name(turn.current_number, plural=True), hand.count(turn.current_number)
-    return (
-        f"You play as {number} and hold {matching} of them. Do you bluff anyway?",
-        f"you play random cards as {number}.",
-        f"you play {number} only.",
-    )
-
-
-def _play_count_effects(hand: Sequence[int], turn: TurnData, bluff: bool, after_last_card: str) -> Effects:
-    number = card_name(turn.current_number, plural=True)
-    if bluff:
-        (n, most), some = _random_cards(len(hand))
-        question = f"You bluff, as {number}. Do you play many cards?"
-    else:
-        n = min(MAX_PLAY, hand.count(turn.current_number))
-        most, some = pluralize(n), "1 card"
-        if n > 1:
-            most, some = f"{most}, all of them {number}", f"a random number of them, 1 to {n}"
-        question = f"You are honest, with {number}. Do you play many cards?"
-    return _count_effects(question, most, some, after_last_card if n == len(hand) else "")
 
 
 def _after_last_card(turn: TurnData, win_rule: WinRule) -> str:
