@@ -233,7 +233,14 @@ class ShownGames:
         source, results = self.source, self.source.game.results
         kind, planned, shown = kind_title(source.kinds.values()), source.planned, set(self.with_pages)
         links = [f"games/{game}.html" if game in shown else None for game in outcomes]
-        won = [self._winners(outcome) for outcome in outcomes.values()]
+        won, seats = [], []
+        for outcome in outcomes.values():
+            players = self._names(outcome)
+            buckets = outcome.buckets(results)
+            won.append([players[seat] for seat in winners(results, buckets, outcome.counts)])
+            ended = [results.describe_ending(mark, outcome.capped) for mark in outcome.marks]
+            with_results = zip(players, ended, strict=True)
+            seats.append(", ".join(f"{source.label(name)} ({how})" for name, how in with_results))
         kinds = [" and ".join(dict.fromkeys(source.kinds[name] for name in names)) or None for names in won]
         columns = [
             Column("game", "game", "text", [f"{game}" for game in outcomes], links),
@@ -241,7 +248,7 @@ class ShownGames:
             Column("winner_kind", kind, "kind", kinds),
             Column("deal", "deal", "count", [planned.deal_of(game) for game in outcomes]),
             Column("size", "size", "count", [len(outcome.seats) for outcome in outcomes.values()]),
-            Column("seats", "players by seat, with results", "text", [*map(self._list_seats, outcomes.values())]),
+            Column("seats", "players by seat, with results", "text", seats),
             *(
                 Column(count, count.replace("_", " "), "count", [one.game_counts[at] for one in outcomes.values()])
                 for at, count in enumerate(results.game_counts)
@@ -264,16 +271,6 @@ class ShownGames:
             if caught := next((habit for habit in results.habits if habit.key == "caught"), None):
                 title, at = f"caught {caught.of.replace('_', ' ')} by models", results.counts.index(caught.count)
                 seated = [zip(self._names(one), one.counts, strict=True) for one in outcomes.values()]
-                values = [sum(own[at] for name, own in seats if name in source.models) for seats in seated]
+                values = [sum(own[at] for name, own in each if name in source.models) for each in seated]
                 columns.append(Column("caught", title, "count", values))
         return columns
-
-    def _winners(self, outcome: Outcome) -> list[str]:
-        results, names = self.source.game.results, self._names(outcome)
-        return [names[seat] for seat in winners(results, outcome.buckets(results), outcome.counts)]
-
-    def _list_seats(self, outcome: Outcome) -> str:
-        results = self.source.game.results
-        ended = [results.describe_ending(mark, outcome.capped) for mark in outcome.marks]
-        seated = zip(self._names(outcome), ended, strict=True)
-        return ", ".join(f"{self.source.label(name)} ({how})" for name, how in seated)

@@ -43,7 +43,7 @@ from dubito.stats.players import fallback_share
 from dubito.stats.ranking import by_table_size, contender_ranking
 from dubito.stats.relation import PRELIMINARY
 from dubito.store.folder import last_written, to_yaml
-from dubito.store.spend import PICO, PlayerLog, dollars
+from dubito.store.spend import PICO, dollars
 
 _FALLBACK: Final = "a bot's answer replaced an unusable one"
 _UNITS: Final = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
@@ -61,8 +61,16 @@ def _describe_cost(source: Run) -> list[str]:
     """
     if not source.models:
         return []
-    logs = source.models.items()
-    shares = {source.label(name): fallback_share(log.outcomes) for name, log in logs if log.decisions}
+    models, logs = source.models.items(), source.models.values()
+    cached, costs = sum(log.cached for log in logs), [log.picodollars for log in logs]
+    if cached and not any(log.calls for log in logs):
+        use = f"All {cached:,} replies are from the cache, so this run called no model and cost nothing"
+    else:
+        tokens = sum(log.tokens["input"] + log.tokens["output"] for log in logs)
+        total = sum(filter(None, costs))
+        cost = dollars(total) if 0 < total < PICO // 100 else f"${total / PICO:,.2f}"
+        use = f"{_format_count(tokens)} tokens, {'cost unknown' if None in costs else cost}"
+    shares = {source.label(name): fallback_share(log.outcomes) for name, log in models if log.decisions}
     some = {
         name: "less than 0.1 %" if share < 0.001 else f"{100 * min(share, 0.999):.1f} %"
         for name, share in shares.items()
@@ -70,7 +78,7 @@ def _describe_cost(source: Run) -> list[str]:
     }
     every = [name for name, share in shares.items() if share == 1]
     usable = "" if some or every else " Every model answer was usable (no fallbacks)."
-    sentences = [f"{_describe_use([*source.models.values()])}.{usable}"]
+    sentences = [f"{use}.{usable}"]
     if some:
         parts = [f"{share} of the answers by {name}" for name, share in some.items()]
         sentences.append(f"Fallbacks ({_FALLBACK}): {' and '.join(parts)}.")
@@ -78,17 +86,6 @@ def _describe_cost(source: Run) -> list[str]:
         what = "fallbacks" if some else f"fallbacks ({_FALLBACK})"
         sentences.append(f"All answers by {' and '.join(every)} were {what}, so this run does not measure the model.")
     return sentences
-
-
-def _describe_use(logs: Sequence[PlayerLog]) -> str:
-    """Describe the tokens and the cost, or that all replies were already in the cache."""
-    if not any(log.calls for log in logs) and (cached := sum(log.cached for log in logs)):
-        return f"All {cached:,} replies are from the cache, so this run called no model and cost nothing"
-    tokens = sum(log.tokens["input"] + log.tokens["output"] for log in logs)
-    costs = [log.picodollars for log in logs]
-    total = sum(filter(None, costs))
-    cost = dollars(total) if 0 < total < PICO // 100 else f"${total / PICO:,.2f}"
-    return f"{_format_count(tokens)} tokens, {'cost unknown' if None in costs else cost}"
 
 
 def _format_count(count: int) -> str:
