@@ -85,26 +85,30 @@ OnDecision = Callable[[Thought], None]  # called with each decision as soon as i
 OnText = Callable[[int, str], None]  # called with a seat and its model's text so far, during streaming
 
 
+@dataclass(eq=False)
 class _Listener:
     """Forwards a decider's requests and decisions and reports them to callbacks."""
 
-    def __init__(self, asks: Asks, log: DecisionLog, on_decision: OnDecision, on_text: OnText) -> None:
-        self._asks, self._log, self._on_decision, self._on_text = asks, log, on_decision, on_text
-        self._asked, self._text = 0, ""
+    asks: Asks
+    log: DecisionLog
+    on_decision: OnDecision
+    on_text: OnText
+    asked: int = 0  # requests for the current decision
+    text: str = ""  # of the last reply
 
     def ask(self, ask: Attempt) -> Reply:
-        self._asked, self._text = self._asked + 1, ""
-        with stream_to(lambda words: self._on_text(ask.place.seat, words)):
-            reply = self._asks.ask(ask)
-        self._text = reply.text or ""
+        self.asked, self.text = self.asked + 1, ""
+        with stream_to(lambda words: self.on_text(ask.place.seat, words)):
+            reply = self.asks.ask(ask)
+        self.text = reply.text or ""
         return reply
 
     def decision(self, decision: Decision) -> None:
-        self._log.decision(decision)
-        asked, reasoning = self._asked, extract_reasoning(self._text)
-        self._asked, self._text = 0, ""
+        self.log.decision(decision)
+        asked, reasoning = self.asked, extract_reasoning(self.text)
+        self.asked, self.text = 0, ""
         taken = (decision.seat, decision.node, decision.answer, decision.outcome)
-        self._on_decision(Thought(*taken, asked, decision.stated, reasoning))
+        self.on_decision(Thought(*taken, asked, decision.stated, reasoning))
 
 
 def _ignore(thought: Thought) -> None:

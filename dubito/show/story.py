@@ -259,16 +259,16 @@ _PIECE: Final = re.compile(r'[^\n]*?(?:\n|,(?=")|$)')  # a line, or one key of J
 _MAX_TEXT: Final = 20_000  # maximum length of a shown text, in characters
 
 
+@dataclass(eq=False)
 class Texts:
     """Deduplicated texts. Each text is a list of ranges in `pieces`: [first, end, ...].
 
     Each line is stored once, because consecutive prompts share most of their lines.
     """
 
-    def __init__(self) -> None:
-        self.pieces: list[str] = []
-        self._places: dict[str, int] = {}
-        self._kept: dict[str, list[int]] = {}
+    pieces: list[str] = field(default_factory=list)
+    _places: dict[str, int] = field(default_factory=dict)
+    _kept: dict[str, list[int]] = field(default_factory=dict)
 
     def add(self, text: str) -> list[int]:
         if text in self._kept:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, ValidationError
@@ -120,25 +121,27 @@ def make_agent_app(
     return app
 
 
+@dataclass(eq=False)
 class TokenCheck:
     """Middleware that finds the seat for a request's token. Only the API's description is public."""
 
-    def __init__(self, app: ASGIApp, seats: Sequence[AgentSeat], answer: Schema) -> None:
-        self._app, self._seats, self._answer = app, seats, answer
+    app: ASGIApp
+    seats: Sequence[AgentSeat]
+    answer: Schema
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] != OPENAPI:
             scheme, _, token = Request(scope).headers.get("authorization", "").partition(" ")
             given = token.strip().encode("utf-8", "replace")
             # Comparisons take constant time, so that timing reveals nothing.
-            equal = [seat for seat in self._seats if secrets.compare_digest(given, seat.token.encode())]
+            equal = [seat for seat in self.seats if secrets.compare_digest(given, seat.token.encode())]
             if not equal or scheme.casefold() != "bearer":
                 response = JSONResponse({"error": _UNAUTHORIZED}, 401, {"WWW-Authenticate": "Bearer"})
                 await response(scope, receive, send)
                 return
             equal[0].connect()
-            scope.update({"seat": equal[0], "answer": self._answer, KNOWN_VISITOR: True})
-        await self._app(scope, receive, send)
+            scope.update({"seat": equal[0], "answer": self.answer, KNOWN_VISITOR: True})
+        await self.app(scope, receive, send)
 
 
 async def use_endpoint(request: Request) -> Response:

@@ -55,13 +55,13 @@ class _CacheFile(Strict):
 _CACHE_FORMAT: Final = TypeAdapter(_CacheFile)
 
 
+@dataclass(eq=False)
 class Summaries:
     """The summaries of a folder. They are only recomputed if a file has changed."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._lock = threading.Lock()
-        self._known: dict[str, Summary] | None = None  # None if not loaded yet
+    folder: Path
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _known: dict[str, Summary] | None = None  # None if not loaded yet
 
     def __call__(self) -> dict[str, Summary]:
         """Return the summaries of all files, sorted by name."""
@@ -69,11 +69,11 @@ class Summaries:
             known = self._known
             if known is None:
                 try:
-                    known = _CACHE_FORMAT.validate_json((self._folder / _CACHE_PATH).read_bytes()).games
+                    known = _CACHE_FORMAT.validate_json((self.folder / _CACHE_PATH).read_bytes()).games
                 except (OSError, ValidationError):  # an unreadable cache is treated as empty
                     known = {}
             now = {}
-            for name, path in sorted(saved_files(self._folder).items()):
+            for name, path in sorted(saved_files(self.folder).items()):
                 with suppress(OSError):  # the file was deleted in the meantime
                     about = path.stat()
                     old = known.get(name)
@@ -82,7 +82,7 @@ class Summaries:
             if now != known:
                 whole = _CacheFile({name: one for name, one in now.items() if one.fault is None})
                 with suppress(RunStopped):  # if the cache cannot be written, the next server recomputes it
-                    write_whole(self._folder / _CACHE_PATH, _CACHE_FORMAT.dump_json(whole).decode())
+                    write_whole(self.folder / _CACHE_PATH, _CACHE_FORMAT.dump_json(whole).decode())
             self._known = now
             return now
 

@@ -5,6 +5,7 @@ by name. The sample tables for prompts cover every table size and both win rules
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Final, get_args
 
@@ -267,11 +268,14 @@ def example_position(node: str) -> Position[DubitoRules]:
     raise AssertionError(f"the example game never asks node {node}")
 
 
+@dataclass(eq=False)
 class _Questions(Listener):
     """Collects the questions of a seat."""
 
-    def __init__(self, rules: DubitoRules, log: Log, seat: int, positions: list[Position[DubitoRules]]) -> None:
-        self._rules, self._log, self._seat, self._positions = rules, log, seat, positions
+    rules: DubitoRules
+    log: Log
+    seat: int
+    positions: list[Position[DubitoRules]]
 
     def note_question(self, node: str) -> None:
-        self._positions.append(Position(self._rules, node, self._log.of(self._seat)))
+        self.positions.append(Position(self.rules, node, self.log.of(self.seat)))
