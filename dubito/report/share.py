@@ -132,25 +132,17 @@ def shared_file(path: Path, person: str = "", play_url: str = "") -> SharedGame:
     """
     game, record = saved_record(path)
     story, warnings = _story_and_warnings(game, record, path, for_others=True, person=person)
-    kinds = _kinds(game, story, record.players)
-    return build_shared_game(game, record, story | {"kinds": kinds}, story.pop("standing"), warnings, play_url, person)
-
-
-def _kinds(game: Game, story: Mapping[str, Any], players: Sequence[str]) -> list[str | None]:
-    """Return the kind of the player in each seat, or None where it is unknown.
-
-    A seat with model calls is a model, or a fake model of the built-in server.
-    """
     bots, shared = find_bots(Path.cwd(), game.name).bots, Texts()
     shared.pieces, kinds = story["shared"], [*story["kinds"]]
     rest_by_seat = {one["seat"]: one["attempts"][-1]["rest"] for one in story["decisions"] if one["attempts"]}
-    for seat, name in enumerate(players):
+    for seat, name in enumerate(record.players):
+        # A seat with model calls is a model, or a fake model of the built-in server.
         if seat in rest_by_seat:
             model = str(json.loads(shared.read(rest_by_seat[seat])).get("model"))
             kinds[seat] = "fake model" if model.startswith(f"{HOUSE}-") else "model"
         elif name in bots and not bots[name].cls.is_model:
             kinds[seat] = kinds[seat] or ("program" if bots[name].cls.is_program else "hand-written")
-    return kinds
+    return build_shared_game(game, record, story | {"kinds": kinds}, story.pop("standing"), warnings, play_url, person)
 
 
 def build_shared_game(

@@ -67,14 +67,13 @@ class PairTest:
     sides: tuple[float, float] = (0.0, 0.0)  # L at the last look, for either of the two being better
 
     def add(self, difference: int) -> None:
-        """Add a deal. A decided test no longer changes."""
-        if self.verdict is None:
-            self.deals += 1
-            self.seen[difference] += 1
-            if self.deals >= FIRST_LOOK and self.deals % LOOK_INTERVAL == 0:
-                self._look()
-
-    def _look(self) -> None:
+        """Add a deal, and look at the result after every `LOOK_INTERVAL` deals. A decided test no longer changes."""
+        if self.verdict is not None:
+            return
+        self.deals += 1
+        self.seen[difference] += 1
+        if self.deals < FIRST_LOOK or self.deals % LOOK_INTERVAL:
+            return
         self.sides = log_likelihoods(self.seen, self.within, self.most)
         above, below = self.bounds
         if max(self.sides) > above:

@@ -94,10 +94,6 @@ def _ranks(number: int) -> str:
     return f"{_RANKS[number]}s"
 
 
-def _claim(n: int, number: int) -> str:
-    return f"{number_word(n)} {_RANKS[number] if n == 1 else _ranks(number)}"
-
-
 def numbers(cards: Iterable[Card]) -> str:
     return " ".join(_SIGNS[card.number] for card in sorted(cards)) or "nothing"
 
@@ -210,7 +206,11 @@ class BSWords(Words[State, BSRules]):
         return card_names(sorted(state.hands[seat].cards))
 
     def speech(self, output: object, events: Sequence[GameEvent]) -> str:
-        return next((f"{_claim(event.n_cards, event.number)}!" for event in events if isinstance(event, PlayEvent)), "")
+        for event in events:
+            if isinstance(event, PlayEvent):
+                rank = _RANKS[event.number] if event.n_cards == 1 else _ranks(event.number)
+                return f"{number_word(event.n_cards)} {rank}!"
+        return ""
 
     def label_answer(self, state: State, answer: object) -> str:
         return "BS!" if answer is True else "Pass" if answer is False else str(answer)

@@ -130,9 +130,12 @@ class State:
         if why := self.why_illegal(output):
             raise IllegalOutput(why)
         self.moves += 1
-        if self.node == "place":
-            return self._place(output, announce)
         seat, counts = self.seat, self.counts[self.seat]
+        if self.node == "place":
+            self.pile.insert(len(self.pile) - output, BOMB)
+            self.node = "turn"
+            self._end_turn()
+            return [PlaceEvent(seat), HideEvent(output, only=seat)] if announce else ()
         if output == DRAW:  # the most common case
             counts.draw += 1
             return self._draw("top", announce)
@@ -212,13 +215,6 @@ class State:
         self.discard.append(DEFUSE)
         self.node = "place"
         return [drawn, PlayEvent(seat, DEFUSE)] if announce else ()
-
-    def _place(self, place: int, announce: int) -> Sequence[GameEvent]:
-        seat = self.seat
-        self.pile.insert(len(self.pile) - place, BOMB)
-        self.node = "turn"
-        self._end_turn()
-        return [PlaceEvent(seat), HideEvent(place, only=seat)] if announce else ()
 
     def _end_turn(self) -> None:
         self.turns_played += 1
