@@ -61,7 +61,7 @@ class Highlights:
             self._found[kind] = size, text, link
 
     def table(self) -> ResultTable | None:
-        """Return the highlights as a table, or None if there are none."""
+        """Return the highlights as a table, or None without highlights."""
         if not self._found:
             return None
         links = [link for _, _, link in self._found.values()]

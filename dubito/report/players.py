@@ -34,7 +34,7 @@ _NOTES: Final = (
 
 @dataclass(frozen=True)
 class RunPlayers:
-    """The players of a run. If several contenders are compared, the others are their opponents."""
+    """The players of a run. If several contenders are compared, the other players are their opponents."""
 
     source: Run
 

@@ -1,6 +1,6 @@
 """Watch games in the browser: a live game, a run's games, or a saved game.
 
-The pages look like those of saved games, and poll for updates: moves, model calls, the end, a newer game.
+The pages look like the pages of saved games, and poll for updates: moves, model calls, the end, a newer game.
 """
 
 import secrets
