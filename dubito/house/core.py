@@ -7,7 +7,7 @@ games. Models only see the text and the schema of the answer, and have no access
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from random import Random
@@ -21,7 +21,7 @@ from dubito.game.words import parse_legal
 from dubito.house.events import EVENTS, stream_reply
 from dubito.house.faults import CONTENT_FAULTS, DECISION_FAULTS, PAGE, ContentFault, Delivery, Faults
 from dubito.house.request import TRY_HEADER, HouseRequest, JsonBody, Opinion, Refusal, answer_text, canonical_bytes
-from dubito.house.wires import ReadPrompt, Wire
+from dubito.house.wires import Wire
 from dubito.house.writers import WRITERS, asks_for_bot
 
 
@@ -133,7 +133,10 @@ class Core:
         """Reply to a valid request. Replies do not depend on the try number."""
         try:
             prompt = wire.read(body)
-            self._check_prompt(prompt)
+            if prompt.model not in self.policy.models:
+                raise self._unknown_model(prompt.model)
+            if prompt.tokens > self.context:
+                raise Refusal("too_long", name="input", tokens=prompt.tokens, limit=self.context)
         except Refusal as refusal:
             return self.refuse(wire, request, refusal)
         opinion = self.policy.answer(prompt.model, prompt.text, request.chance("answer"), prompt.schema)
@@ -181,12 +184,6 @@ class Core:
         known = ", ".join(sort_by_similarity(model, self.policy.models))
         return Refusal("unknown_model", name="model", model=model, known=known)
 
-    def _check_prompt(self, prompt: ReadPrompt) -> None:
-        if prompt.model not in self.policy.models:
-            raise self._unknown_model(prompt.model)
-        if prompt.tokens > self.context:
-            raise Refusal("too_long", name="input", tokens=prompt.tokens, limit=self.context)
-
 
 def _request_id(request: HouseRequest) -> str:
     return f"req_{request.digest_for('request', by_try=True)[:32]}"
@@ -205,7 +202,7 @@ def house_policy(games: Sequence[Game]) -> Policy:
     """Return the built-in models for these games, starting with those for Dubito."""
     policies: dict[str, HousePolicy | None] = {RANDOM: None}
     for game in sorted(games, key=lambda game: game.name != DUBITO):
-        policies |= _policies(game)
+        policies |= game.fakes
     policies[FOLLOWER] = _follow_advice
 
     def answer(model: str, text: str, chance: Random, schema: _Schema | None) -> Opinion:
@@ -226,11 +223,7 @@ def _follow_advice(text: str, chance: Random) -> dict[str, Any]:
 
 
 def model_names(game: Game) -> tuple[str, ...]:
-    return (RANDOM, *_policies(game))
-
-
-def _policies(game: Game) -> Mapping[str, HousePolicy]:
-    return game.fakes
+    return (RANDOM, *game.fakes)
 
 
 def form_opinion(policy: HousePolicy | None, text: str, chance: Random, schema: _Schema | None = None) -> Opinion:
@@ -240,9 +233,11 @@ def form_opinion(policy: HousePolicy | None, text: str, chance: Random, schema: 
     """
     if schema is not None and "questions" in schema:
         return decide(policy, text, chance, schema["questions"])
-    if nodes := _batched_nodes(text, schema):
+    fields = (schema or {}).get("properties", {})
+    nodes = [node for node in _parse_nodes(text) if node in fields]
+    if nodes and "answer" not in fields:
         each = {
-            node: form_opinion(policy, _keep_question(text, node), chance, _select_schema(schema, node))
+            node: form_opinion(policy, _keep_question(text, node), chance, {"properties": {"answer": fields[node]}})
             for node in nodes
         }
         stated = [one.stated for one in each.values() if one.stated is not None]
@@ -259,7 +254,7 @@ def form_opinion(policy: HousePolicy | None, text: str, chance: Random, schema: 
         result = policy(text, chance)
         answer = result["answer"]
         # A prompt with `say: odds` asks for the probability of yes.
-        if _answer_schema(schema).get("type") == "number":
+        if fields.get("answer", {}).get("type") == "number":
             answer = float(answer)
         return Opinion(answer, True, result.get(STATED), {}, result.get(ODDS), result.get(REASON), result.get(WINS))
     except (LookupError, ValueError, ArithmeticError):
@@ -273,7 +268,9 @@ def decide(policy: HousePolicy | None, text: str, chance: Random, questions: Seq
         name = question.get("name", "")
         if question["type"] == "choice":
             values = [choice["value"] for choice in question["choices"]]
-            opinion = form_opinion(policy, _keep_question(text, name.partition("-")[0]), chance, _build_schema(values))
+            kind = {"type": "boolean"} if isinstance(values[0], bool) else {"type": "string", "enum": values}
+            single_text = _keep_question(text, name.partition("-")[0])
+            opinion = form_opinion(policy, single_text, chance, {"properties": {"answer": kind}})
             choice = opinion.answer if isinstance(values[0], bool) else str(opinion.answer)
             is_sure = choice in values and policy is not None and opinion.understood
             choice = choice if choice in values else values[0]
@@ -281,7 +278,10 @@ def decide(policy: HousePolicy | None, text: str, chance: Random, questions: Seq
             if is_sure and opinion.odds is not None:
                 shares = [opinion.odds.get(value, 0.0) for value in values]
             understood = understood and opinion.understood
-            answers.append(_choice(name, choice, values, shares))
+            rows = [{"value": value, "probability": share} for value, share in zip(values, shares, strict=True)]
+            confidence = shares[values.index(choice)]
+            answer = {"type": "choice", "name": name, "choice": choice, "confidence": confidence, "probabilities": rows}
+            answers.append(answer)
         else:
             nodes = _parse_nodes(text) if policy else []
             opinions = (form_opinion(policy, _keep_question(text, node), chance) for node in nodes)
@@ -291,25 +291,9 @@ def decide(policy: HousePolicy | None, text: str, chance: Random, questions: Seq
     return Opinion(answers, understood)
 
 
-def _choice(name: str, choice: Any, values: Sequence[Any], shares: Sequence[float]) -> dict[str, Any]:
-    rows = [{"value": value, "probability": share} for value, share in zip(values, shares, strict=True)]
-    confidence = shares[values.index(choice)]
-    return {"type": "choice", "name": name, "choice": choice, "confidence": confidence, "probabilities": rows}
-
-
-def _build_schema(values: Sequence[Any]) -> _Schema:
-    kind = {"type": "boolean"} if isinstance(values[0], bool) else {"type": "string", "enum": values}
-    return {"properties": {"answer": kind}}
-
-
 def _parse_nodes(text: str) -> list[str]:
     lines = _NODE.findall(text)
     return lines[-1].split() if lines else [""]
-
-
-def _batched_nodes(text: str, schema: _Schema | None) -> list[str]:
-    fields = (schema or {}).get("properties", {})
-    return [node for node in _parse_nodes(text) if node in fields] if "answer" not in fields else []
 
 
 def _keep_question(text: str, node: str) -> str:
@@ -320,21 +304,12 @@ def _keep_question(text: str, node: str) -> str:
     return f"{before}\n{_NODE_LINE}{node}\n{after.partition(chr(10))[2]}"
 
 
-def _answer_schema(schema: _Schema | None) -> _Schema:
-    part: _Schema = (schema or {}).get("properties", {}).get("answer", {})
-    return part
-
-
-def _select_schema(schema: _Schema | None, node: str) -> _Schema:
-    return {"properties": {"answer": (schema or {})["properties"][node]}}
-
-
 def random_answer(schema: _Schema | None, text: str, chance: Random) -> Opinion:
     """Return a random answer that fits the schema and, if the text lists legal answers, is legal.
 
     Without such a list, the answer is not marked as understood, unless it is a yes-or-no answer or a message.
     """
-    part = _answer_schema(schema)
+    part: _Schema = (schema or {}).get("properties", {}).get("answer", {})
     legal = parse_legal(text)
     match part.get("type"):
         case "string" if "description" in part and not legal:
@@ -347,27 +322,21 @@ def random_answer(schema: _Schema | None, text: str, chance: Random) -> Opinion:
         case "integer":
             return _pick_one(_parse_numbers(legal), [0], chance)
         case "object" if part.get("properties"):
-            return _equal_shares(legal, part["properties"])
+            share = 1 / len(legal) if legal else 0.0
+            shares = {name: share if name in legal else 0.0 for name in part["properties"]}
+            return Opinion(shares, understood=bool(legal))
         case "array" if "enum" in part.get("items", {}):
             cards = part["items"]["enum"]
-            return _pick_some([card for card in _parse_numbers(legal) if card in cards], cards, chance)
+            held = [card for card in _parse_numbers(legal) if card in cards]
+            if not held:
+                return Opinion([chance.choice(cards)], understood=False)
+            return Opinion(chance.sample(held, chance.randint(1, len(held))), understood=True)
         case _:
             return Opinion(chance.random() < 0.5, understood=True)
 
 
 def _pick_one(legal: Sequence[Any], possible: Sequence[Any], chance: Random) -> Opinion:
     return Opinion(chance.choice(legal or possible), understood=bool(legal))
-
-
-def _equal_shares(legal: Sequence[str], names: Iterable[str]) -> Opinion:
-    share = 1 / len(legal) if legal else 0.0
-    return Opinion({name: share if name in legal else 0.0 for name in names}, understood=bool(legal))
-
-
-def _pick_some(held: Sequence[int], possible: Sequence[int], chance: Random) -> Opinion:
-    if not held:
-        return Opinion([chance.choice(possible)], understood=False)
-    return Opinion(chance.sample(held, chance.randint(1, len(held))), understood=True)
 
 
 def _parse_numbers(words: Sequence[str]) -> list[int]:

@@ -266,7 +266,16 @@ class Faults:
             if not (isfinite(number) and number >= 0):
                 raise UsageError(f"{name} must be a non-negative number, not {number}")
         self._parameters = Parameters(retry_after, interval, int(size))
-        parts = _fault_shares(shares)
+        known = {**{name: {name: 1.0} for name in _ALL}, **MIXES}
+        parts: dict[str, float] = {}
+        for name, share in shares.items():
+            if name not in known:
+                hint = suggestion(name, (*known, *PARAMETERS))
+                raise UsageError(f"unknown fault '{one_line(name)}': {hint}")
+            if not 0 <= share <= 1:
+                raise UsageError(f"{name} must be a probability from 0 to 1, not {share}")
+            for fault, part in known[name].items():
+                parts[fault] = parts.get(fault, 0.0) + share * part
         self._tries = {name: parts[name] for name in TRANSPORT_FAULTS if name in parts}
         self._replies = {name: parts[name] for name in (*CONTENT_FAULTS, *DECISION_FAULTS) if name in parts}
         self._batches = {name: parts[name] for name in BATCH_FAULTS if name in parts}
@@ -320,20 +329,6 @@ class Faults:
     @property
     def size(self) -> int:
         return self._parameters.size
-
-
-def _fault_shares(shares: Mapping[str, float]) -> dict[str, float]:
-    known = {**{name: {name: 1.0} for name in _ALL}, **MIXES}
-    parts: dict[str, float] = {}
-    for name, share in shares.items():
-        if name not in known:
-            hint = suggestion(name, (*known, *PARAMETERS))
-            raise UsageError(f"unknown fault '{one_line(name)}': {hint}")
-        if not 0 <= share <= 1:
-            raise UsageError(f"{name} must be a probability from 0 to 1, not {share}")
-        for fault, part in known[name].items():
-            parts[fault] = parts.get(fault, 0.0) + share * part
-    return parts
 
 
 def _pick(shares: Mapping[str, float], point: float) -> str | None:

@@ -5,7 +5,7 @@ troubleshooting and Google's `google.rpc.Status`. Values of 0 and empty lists ar
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from dubito.house.request import (
     HouseRequest,
@@ -98,7 +98,12 @@ class GeminiWire(Wire):
         config = section(body, "generationConfig")
         if unknown := sorted({*config} - {*_CONFIG.split()}):
             raise Refusal("unknown_parameter", name=unknown[0])
-        return build_prompt(body["model"], texts, _read_schema(config), read_limit(config, "maxOutputTokens", 1))
+        schema = config.get("responseJsonSchema")
+        if schema is not None:
+            if config.get("responseMimeType") != _JSON:
+                raise Refusal("bad_value", name="response_mime_type", expected=f"{_JSON} with a schema")
+            schema = check_schema(schema, "response_json_schema", requires_all=False)
+        return build_prompt(body["model"], texts, schema, read_limit(config, "maxOutputTokens", 1))
 
     def reply(self, request: HouseRequest, body: JsonBody, prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
         """Reply with the thoughts and the text. A blocked prompt has no candidate, and a filtered one no text."""
@@ -148,12 +153,3 @@ class GeminiWire(Wire):
 
 def _read_parts(content: JsonBody, name: str) -> list[str]:
     return list(read_texts(content["parts"], f"{name}.parts")) if content else []
-
-
-def _read_schema(config: JsonBody) -> Mapping[str, Any] | None:
-    schema = config.get("responseJsonSchema")
-    if schema is None:
-        return None
-    if config.get("responseMimeType") != _JSON:
-        raise Refusal("bad_value", name="response_mime_type", expected=f"{_JSON} with a schema")
-    return check_schema(schema, "response_json_schema", requires_all=False)

@@ -230,11 +230,14 @@ class AnthropicWire(Wire):
             texts += read_texts(content, name) if not isinstance(content, list) else []
         system = [] if body.get("system") is None else list(read_texts(body["system"], "system"))
         cached = system + texts[:marked] if marked else _cacheable_texts(body, system)
+        form, schema = section(section(body, "output_config"), "format"), None
+        if form.get("type") == "json_schema":
+            schema = check_schema(form.get("schema"), "output_config.format.schema", requires_all=False)
         return ReadPrompt(
             model=model,
             text="\n".join(system + texts),
             cached=tokens("\n".join(cached)),
-            schema=_messages_schema(section(body, "output_config")),
+            schema=schema,
             max_output=read_limit(body, "max_tokens", 1),
         )
 
@@ -251,7 +254,17 @@ class AnthropicWire(Wire):
             "stop_sequence": None,
             "stop_details": details if declined else None,
             "container": None,
-            "usage": _messages_usage(body, prompt, written),
+            "usage": {
+                # The count excludes cached tokens.
+                "input_tokens": prompt.tokens - prompt.cached,
+                "cache_creation_input_tokens": 0,
+                "cache_read_input_tokens": prompt.cached,
+                "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
+                "output_tokens": written.tokens,
+                "output_tokens_details": {"thinking_tokens": written.thought_tokens},
+                "service_tier": "standard",
+                **{name: body[name] for name in ("speed", "inference_geo") if body.get(name)},
+            },
         }
 
     def error(self, refusal: Refusal, request_id: str) -> JsonBody:
@@ -299,13 +312,6 @@ def _cacheable_texts(body: JsonBody, system: list[str]) -> list[str]:
     return list(read_texts(parts[: marks[-1] + 1], "system")) if marks else []
 
 
-def _messages_schema(output: JsonBody) -> Mapping[str, Any] | None:
-    form = section(output, "format")
-    if form.get("type") != "json_schema":
-        return None
-    return check_schema(form.get("schema"), "output_config.format.schema", requires_all=False)
-
-
 def _content(request: HouseRequest, written: ModelOutput) -> list[JsonBody]:
     """Return the blocks of a reply: none for a refusal, and the partial text if filtered."""
     blocks: list[JsonBody] = []
@@ -315,20 +321,6 @@ def _content(request: HouseRequest, written: ModelOutput) -> list[JsonBody]:
     if written.text is not None and written.end != "refused":
         blocks.append({"type": "text", "text": written.text, "citations": None})
     return blocks
-
-
-def _messages_usage(body: JsonBody, prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
-    return {
-        # The count excludes cached tokens.
-        "input_tokens": prompt.tokens - prompt.cached,
-        "cache_creation_input_tokens": 0,
-        "cache_read_input_tokens": prompt.cached,
-        "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
-        "output_tokens": written.tokens,
-        "output_tokens_details": {"thinking_tokens": written.thought_tokens},
-        "service_tier": "standard",
-        **{name: body[name] for name in ("speed", "inference_geo") if body.get(name)},
-    }
 
 
 def _served_tier(body: JsonBody) -> str:
@@ -477,8 +469,15 @@ class ChatWire(OpenAIWire):
         most = read_limit(body, "top_logprobs", 0)
         if most is not None and (most > MAX_LISTED or not body.get("logprobs")):
             raise Refusal("bad_value", name="top_logprobs", expected=f"at most {MAX_LISTED}, beside 'logprobs': true")
-        prompt = build_prompt(model, list(_chat_texts(body["messages"])), _chat_schema(body), limits[0] or limits[1])
-        if _format(body) == "json_object" and "json" not in prompt.text.lower():
+        texts = list(_chat_texts(body["messages"]))
+        form, schema = section(body, "response_format"), None
+        kind = form.get("type", "text")
+        if kind not in _FORMATS:
+            raise Refusal("bad_value", name="response_format.type", expected=f"one of {', '.join(_FORMATS)}")
+        if kind == "json_schema":
+            schema = read_schema(section(form, "json_schema"), "response_format.json_schema")
+        prompt = build_prompt(model, texts, schema, limits[0] or limits[1])
+        if kind == "json_object" and "json" not in prompt.text.lower():
             raise Refusal("bad_value", name="messages", expected="the word 'json' in them to use 'json_object'")
         return prompt
 
@@ -493,25 +492,32 @@ class ChatWire(OpenAIWire):
         }
         if written.thoughts is not None:
             message["reasoning_content"] = written.thoughts
+        logprobs = None
+        if body.get("logprobs") and not refused and written.text is not None:
+            rows = token_logprobs(written.text, written.odds or {}, body.get("top_logprobs") or 0)
+            logprobs = {"content": rows, "refusal": None}
         finish = _FINISHES.get(written.end, "stop")
         return {
             "id": f"chatcmpl-{request.digest_for('reply')[:29]}",
             "object": "chat.completion",
             "created": CREATED,
             "model": prompt.model,
-            "choices": [
-                {"index": 0, "message": message, "logprobs": _logprobs(body, written), "finish_reason": finish}
-            ],
-            "usage": _chat_usage(prompt, written),
+            "choices": [{"index": 0, "message": message, "logprobs": logprobs, "finish_reason": finish}],
+            "usage": {
+                "prompt_tokens": prompt.tokens,
+                "completion_tokens": written.tokens,
+                "total_tokens": prompt.tokens + written.tokens,
+                "prompt_tokens_details": {"cached_tokens": prompt.cached, "cache_write_tokens": 0, "audio_tokens": 0},
+                "completion_tokens_details": {
+                    "reasoning_tokens": written.thought_tokens,
+                    "audio_tokens": 0,
+                    "accepted_prediction_tokens": 0,
+                    "rejected_prediction_tokens": 0,
+                },
+            },
             "service_tier": _served_tier(body),
             "system_fingerprint": None,
         }
-
-
-def _logprobs(body: JsonBody, written: ModelOutput) -> JsonBody | None:
-    if not body.get("logprobs") or written.end == "refused" or written.text is None:
-        return None
-    return {"content": token_logprobs(written.text, written.odds or {}, body.get("top_logprobs") or 0), "refusal": None}
 
 
 def _chat_texts(value: object) -> Iterator[tuple[str, str]]:
@@ -528,35 +534,6 @@ def _chat_texts(value: object) -> Iterator[tuple[str, str]]:
             continue
         for text in read_texts(content, f"messages[{place}].content"):
             yield role, text
-
-
-def _format(body: JsonBody) -> str:
-    form = section(body, "response_format").get("type", "text")
-    if form not in _FORMATS:
-        raise Refusal("bad_value", name="response_format.type", expected=f"one of {', '.join(_FORMATS)}")
-    return str(form)
-
-
-def _chat_schema(body: JsonBody) -> Mapping[str, Any] | None:
-    if _format(body) != "json_schema":
-        return None
-    form = section(section(body, "response_format"), "json_schema")
-    return read_schema(form, "response_format.json_schema")
-
-
-def _chat_usage(prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
-    return {
-        "prompt_tokens": prompt.tokens,
-        "completion_tokens": written.tokens,
-        "total_tokens": prompt.tokens + written.tokens,
-        "prompt_tokens_details": {"cached_tokens": prompt.cached, "cache_write_tokens": 0, "audio_tokens": 0},
-        "completion_tokens_details": {
-            "reasoning_tokens": written.thought_tokens,
-            "audio_tokens": 0,
-            "accepted_prediction_tokens": 0,
-            "rejected_prediction_tokens": 0,
-        },
-    }
 
 
 _MIN_OUTPUT: Final = 16
@@ -631,7 +608,13 @@ class ResponsesWire(OpenAIWire):
             "output": _output(request, written, status),
             "service_tier": _served_tier(body),
             "text": {"format": {"type": "text"}, "verbosity": "medium", **section(body, "text")},
-            "usage": _responses_usage(prompt, written),
+            "usage": {
+                "input_tokens": prompt.tokens,
+                "input_tokens_details": {"cached_tokens": prompt.cached, "cache_write_tokens": 0},
+                "output_tokens": written.tokens,
+                "output_tokens_details": {"reasoning_tokens": written.thought_tokens},
+                "total_tokens": prompt.tokens + written.tokens,
+            },
         }
 
 
@@ -661,13 +644,3 @@ def _output(request: HouseRequest, written: ModelOutput, status: str) -> list[Js
         message = {"type": "message", "status": status, "role": "assistant", "content": [content]}
         items.append({"id": f"msg_{request.digest_for('message')[:48]}", **message})
     return items
-
-
-def _responses_usage(prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
-    return {
-        "input_tokens": prompt.tokens,
-        "input_tokens_details": {"cached_tokens": prompt.cached, "cache_write_tokens": 0},
-        "output_tokens": written.tokens,
-        "output_tokens_details": {"reasoning_tokens": written.thought_tokens},
-        "total_tokens": prompt.tokens + written.tokens,
-    }
