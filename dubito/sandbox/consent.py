@@ -30,7 +30,9 @@ def require_consent(programs: Sequence["BotProgram"], permits: Permits) -> None:
 
     Consent is remembered for a command in its folder, with what it can read. A changed command needs consent again.
     """
-    known = _load_known()
+    known = set[str]()
+    with suppress(OSError, UnicodeDecodeError):
+        known = {*_file().read_text("ascii").split()}
     new = {key: program for program in programs if (key := _key(program)) not in known}
     if not new:
         return
@@ -46,13 +48,6 @@ def require_consent(programs: Sequence["BotProgram"], permits: Permits) -> None:
 def _file() -> Path:
     state = os.environ.get("XDG_STATE_HOME")
     return (Path(state) if state else Path.home() / ".local" / "state") / "dubito" / "trusted"
-
-
-def _load_known() -> set[str]:
-    try:
-        return {*_file().read_text("ascii").split()}
-    except (OSError, UnicodeDecodeError):
-        return set()
 
 
 def _key(program: "BotProgram") -> str:

@@ -28,7 +28,7 @@ import stat
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import islice
 
@@ -76,13 +76,12 @@ def find_sockets(visible: Iterable[str]) -> list[str]:
     with suppress(OSError), open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as table:
         sockets = [line.rstrip("\n").partition(" /")[2] for line in table]
     prefixes = tuple(path + "/" for path in visible)
-    return [path for name in sockets if (path := f"/{name}").startswith(prefixes) and _is_socket(path)]
-
-
-def _is_socket(path: str) -> bool:
-    with suppress(OSError):
-        return stat.S_ISSOCK(os.lstat(path).st_mode)
-    return False
+    found = []
+    for path in (f"/{name}" for name in sockets):
+        with suppress(OSError):
+            if path.startswith(prefixes) and stat.S_ISSOCK(os.lstat(path).st_mode):
+                found.append(path)
+    return found
 
 
 def _mount(what: str, where: str, kind: str | None, flags: int, options: str | None = None) -> bool:
@@ -140,7 +139,9 @@ class World:
         """
         if _has_few_processes():
             self._able.append("few")
-        _raise_loopback()
+        # Enable the loopback interface, which is down in a new network namespace.
+        with suppress(OSError), socket.socket() as any_:
+            fcntl.ioctl(any_, _SIOCSIFFLAGS, struct.pack("16sH22x", b"lo", _IFF_UP))
         _LIBC.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
         prefer_in_shortage()
         with suppress(OSError):
@@ -198,12 +199,26 @@ class World:
 
     def _test_promises(self) -> list[str]:
         """Return the protections that work for a process that is started like the bot."""
+        others = [path for path in ("/", self._home, *self._sources) if path != self.data]
+        promises: dict[str, Callable[[], bool]] = {
+            "files": lambda: (
+                "processes" in self._able
+                and not os.listdir(_OLD_ROOT)
+                and not any(os.access(path, os.W_OK) for path in others)
+            ),
+            "scratch": lambda: all(os.statvfs(path).f_blocks < 2 * self._scratch // 4096 for path in self._places),
+            "core": stays_on_core,
+            "loopback": _has_loopback,
+        }
         reads, writes = os.pipe()
         if (child := os.fork()) == 0:
+            kept = []
+            for word, is_kept in promises.items():
+                with suppress(OSError):
+                    if is_kept():
+                        kept.append(word)
             with suppress(OSError):
-                os.write(
-                    writes, " ".join(word for word, holds in self._list_promises() if _is_fulfilled(holds)).encode()
-                )
+                os.write(writes, " ".join(kept).encode())
             os._exit(0)
         os.close(writes)
         kept_promises = os.read(reads, 1000).decode().split()
@@ -211,18 +226,9 @@ class World:
         os.waitpid(child, 0)
         return kept_promises
 
-    def _list_promises(self) -> Iterator[tuple[str, Callable[[], bool]]]:
-        yield "files", lambda: "processes" in self._able and not os.listdir(_OLD_ROOT) and not self._can_write()
-        yield "scratch", lambda: all(os.statvfs(path).f_blocks < 2 * self._scratch // 4096 for path in self._places)
-        yield "core", stays_on_core
-        yield "loopback", _has_loopback
-
     @property
     def _scratch(self) -> int:
         return self._memory // SHARE
-
-    def _can_write(self) -> bool:
-        return any(os.access(path, os.W_OK) for path in ("/", self._home, *self._sources) if path != self.data)
 
     def refresh(self) -> None:
         """Empty the temporary folders. Raises OSError."""
@@ -306,12 +312,6 @@ def stays_on_core() -> bool:
     return _is_refused(lambda: os.sched_setaffinity(0, os.sched_getaffinity(0)))
 
 
-def _is_fulfilled(promise: Callable[[], bool]) -> bool:
-    with suppress(OSError):
-        return promise()
-    return False
-
-
 def _mount_own_devices(folder: str) -> None:
     """Create a folder of devices that contains only the few that programs need."""
     os.makedirs(folder, exist_ok=True)
@@ -325,11 +325,6 @@ def _mount_own_devices(folder: str) -> None:
         os.mkdir(f"{folder}/pts")
         os.symlink("pts/ptmx", f"{folder}/ptmx")
         _mount("devpts", f"{folder}/pts", "devpts", 2 | 8, "newinstance,ptmxmode=0666,mode=620")
-
-
-def _raise_loopback() -> None:
-    with suppress(OSError), socket.socket() as any_:
-        fcntl.ioctl(any_, _SIOCSIFFLAGS, struct.pack("16sH22x", b"lo", _IFF_UP))
 
 
 def _has_loopback() -> bool:

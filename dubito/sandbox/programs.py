@@ -165,7 +165,15 @@ def load_program(
     if not words or not words[0]:
         raise UsageError(f"{where}: the command is empty: use one such as `python3 my_bot.py`")
     first = _find_program(words[0], home, where)
-    _check_script(words, home, where)
+    # Refuse an interpreter without a script or whose script does not exist, if its arguments are understood.
+    if _INTERPRETER.fullmatch(os.path.basename(words[0])):
+        script = next((word for word in words[1:] if not _PLAIN_FLAGS.fullmatch(word)), None)
+        if script is None:
+            shown = one_line(words[0], 80)
+            raise UsageError(f"{where}: {shown} has no script to run: add the bot's file to the command")
+        if not script.startswith("-") and not (home / script).exists():
+            shown = one_line(str((home / script).absolute()))
+            raise UsageError(f"{where}: the script {shown} does not exist")
     return BotProgram(name, (first, *words[1:]), home, None if data is None else home / data, network)
 
 
@@ -182,36 +190,19 @@ def _find_program(word: str, home: Path, where: str) -> str:
         raise UsageError(f"{where}: the file {one_line(str(path))} does not exist")
     if not os.access(path, os.X_OK):
         raise UsageError(f"{where}: {shown} is not executable: run `chmod +x {shown}`, or write `python3 {shown}`")
-    _check_interpreter(path, shown, where)
-    return str(path)
-
-
-def _check_interpreter(path: Path, shown: str, where: str) -> None:
     with path.open("rb") as file:
         first = file.read(MAX_SHEBANG_BYTES).partition(b"\n")[0]
-    if not first.startswith(b"#!"):
-        return
-    if first.endswith(b"\r"):
-        raise UsageError(
-            f"{where}: the first line of {shown} has a Windows line ending, so its interpreter is not found: "
-            f"run `sed -i 's/\\r$//' {shown}`"
-        )
-    words = read_shebang(path)
-    if not words or shutil.which(words[0]) is None:
-        problem = f"needs {one_line(words[0], 80)}, which is not installed" if words else "names no interpreter"
-        raise UsageError(f"{where}: the first line of {shown} {problem}")
-
-
-def _check_script(words: Sequence[str], home: Path, where: str) -> None:
-    """Refuse an interpreter without a script or whose script does not exist, if its arguments are understood."""
-    if not _INTERPRETER.fullmatch(os.path.basename(words[0])):
-        return
-    script = next((word for word in words[1:] if not _PLAIN_FLAGS.fullmatch(word)), None)
-    if script is None:
-        raise UsageError(f"{where}: {one_line(words[0], 80)} has no script to run: add the bot's file to the command")
-    if not script.startswith("-") and not (home / script).exists():
-        shown = one_line(str((home / script).absolute()))
-        raise UsageError(f"{where}: the script {shown} does not exist")
+    if first.startswith(b"#!"):
+        if first.endswith(b"\r"):
+            raise UsageError(
+                f"{where}: the first line of {shown} has a Windows line ending, so its interpreter is not found: "
+                f"run `sed -i 's/\\r$//' {shown}`"
+            )
+        words = read_shebang(path)
+        if not words or shutil.which(words[0]) is None:
+            problem = f"needs {one_line(words[0], 80)}, which is not installed" if words else "names no interpreter"
+            raise UsageError(f"{where}: the first line of {shown} {problem}")
+    return str(path)
 
 
 def find_reads(paths: Sequence[str], home: Path, where: str) -> tuple[Path, ...]:

@@ -24,18 +24,11 @@ def sweep(mark: str) -> int:
     wanted, count = f"{MARK}={mark}".encode(), 0
     for entry in Path("/proc").glob("[0-9]*"):
         pid = int(entry.name)
-        if pid != os.getpid() and _is_marked(entry, wanted):
-            with suppress(OSError):
+        with suppress(OSError):  # the process has ended, or belongs to another user
+            if pid != os.getpid() and wanted in (entry / "environ").read_bytes().split(b"\0"):
                 os.kill(pid, signal.SIGKILL)
                 count += 1
     return count
-
-
-def _is_marked(entry: Path, wanted: bytes) -> bool:
-    try:
-        return wanted in (entry / "environ").read_bytes().split(b"\0")
-    except OSError:  # the process has ended, or belongs to another user
-        return False
 
 
 def main(mark: str) -> None:
