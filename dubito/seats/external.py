@@ -185,20 +185,17 @@ class ExternalGame:
         return question
 
     def _play(self) -> None:
+        seat, game = self._seat, self._seat.registry.game
         try:
-            self.score = self._play_to_end()
+            with GameCode(game, self._deal, self._deal) as code:
+                table = seat.build_table(self._deal, self)
+                code.state = table.state
+                state = play_game(table)
+                for flaw in find_ending_flaws(state.ending(), game.results, len(seat.entrants)):
+                    raise code.fault(flaw)
+                outcome = build_outcome(state, [*range(len(seat.entrants))], None, table.fallback_turns)
+                score = outcome.measure_seats(game.results)[seat.seat][0] / game.results.measures[0].scale
+            self.score = score
             self._questions.put(None)
         except BaseException as error:  # raised in the thread that waits for a question
             self._questions.put(error)
-
-    def _play_to_end(self) -> float:
-        seat, game = self._seat, self._seat.registry.game
-        with GameCode(game, self._deal, self._deal) as code:
-            table = seat.build_table(self._deal, self)
-            code.state = table.state
-            state = play_game(table)
-            for flaw in find_ending_flaws(state.ending(), game.results, len(seat.entrants)):
-                raise code.fault(flaw)
-            outcome = build_outcome(state, [*range(len(seat.entrants))], None, table.fallback_turns)
-            score: float = outcome.measure_seats(game.results)[seat.seat][0] / game.results.measures[0].scale
-        return score

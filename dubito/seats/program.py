@@ -113,15 +113,12 @@ def check_program(
         raise UsageError(problem, where=f"{one_line(name)}: process", hint=_PROCESS_HINT)
     if checked.remote:
         return checked.complete()
-    place = {} if folder is None else {"folder": _relative_folder(folder, home)}
-    complete = {**checked.complete(), **place}
+    complete = checked.complete()
+    if folder is not None:
+        complete["folder"] = str(folder.relative_to(home) if folder.is_relative_to(home) else folder)
     program = find_program(name, complete, home)
     files = {*program.files(), *(path for path in files_below(folder) if path.is_file())} if folder else program.files()
     return {**complete, "files": _digest_files(sorted(files), program.home)}
-
-
-def _relative_folder(folder: Path, home: Path) -> str:
-    return str(folder.relative_to(home) if folder.is_relative_to(home) else folder)
 
 
 def _digest_files(files: Sequence[Path], home: Path) -> str:
@@ -228,8 +225,11 @@ class RunningProgram:
         if line is None:
             has_ended = channel.wait_for_end(_END_SECONDS)
             channel.shut()
-            problem = f"it ended ({_describe_status(channel.status)})" if has_ended else "it closed its standard output"
-            raise ProgramError(f"{problem}{_quote_errors(channel)}{self._describe_unseen(channel.errors)}")
+            status = f"exit code {channel.status}" if isinstance(channel.status, int) else channel.status
+            problem = f"it ended ({status})" if has_ended else "it closed its standard output"
+            errors = " ".join(channel.errors.split())[-_MAX_QUOTED:]
+            quoted = f": {one_line(errors)}" if errors else ""
+            raise ProgramError(f"{problem}{quoted}{self._describe_unseen(channel.errors)}")
         if len(line) >= MAX_LINE_BYTES:
             raise ProgramError(f"it printed a line of more than {MAX_LINE_BYTES - 1:,} bytes")
         return line.decode("utf-8", "backslashreplace")
@@ -277,15 +277,6 @@ class RunningProgram:
 
 def _encode(message: Mapping[str, object]) -> bytes:
     return json.dumps(message, separators=(",", ":")).encode() + b"\n"
-
-
-def _describe_status(status: int | str | None) -> str:
-    return f"exit code {status}" if isinstance(status, int) else str(status)
-
-
-def _quote_errors(channel: Channel) -> str:
-    text = " ".join(channel.errors.split())[-_MAX_QUOTED:]
-    return f": {one_line(text)}" if text else ""
 
 
 class ProgramPool:
@@ -496,26 +487,23 @@ class ProgramGame:
             "seconds": player.deadline,
         }
         if self.session is not None:
-            self.session.put_question(self._hello(place, facts), message, read)
+            seed = compute_draw(player.seed, replace(place, decision=-1), 0)
+            hello = {
+                "type": "hello",
+                "protocol": PROTOCOL,
+                "game": player.game.name,
+                "rules": player.rules.model_dump(),
+                "seat": place.seat,
+                "seats": self.seats,
+                "seed": int(seed[:_SEED_DIGITS], 16),
+                "facts": {key: fact for key, fact in facts.items() if key in player.steady_facts},
+            }
+            self.session.put_question(hello, message, read)
         request = Request("program", "", message)
         reply = self.asks.ask(Attempt(request, compute_draw(player.seed, place, 0), place))
         if reply.finish != "stop":
             raise IllegalOutput(reply.text or "")
         return read(reply)
-
-    def _hello(self, place: Place, facts: Mapping[str, object]) -> dict[str, object]:
-        player = self.player
-        seed = compute_draw(player.seed, replace(place, decision=-1), 0)
-        return {
-            "type": "hello",
-            "protocol": PROTOCOL,
-            "game": player.game.name,
-            "rules": player.rules.model_dump(),
-            "seat": place.seat,
-            "seats": self.seats,
-            "seed": int(seed[:_SEED_DIGITS], 16),
-            "facts": {key: fact for key, fact in facts.items() if key in player.steady_facts},
-        }
 
 
 def event_message(event: object) -> dict[str, object]:

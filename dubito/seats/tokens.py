@@ -29,7 +29,11 @@ def load_tokens(path: Path, agents: int) -> Sequence[str]:
         try:
             content = _read_private(path, shown)
         except FileNotFoundError:
-            return _create(path, [make_token() for _ in range(agents)])
+            made = [make_token() for _ in range(agents)]
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(descriptor, "w", encoding="ascii") as file:
+                file.writelines(f"{token}\n" for token in made)
+            return made
     except OSError as error:
         raise UsageError(f"{shown}: {describe_os_error(error)}", hint="name another file") from None
     tokens = content.split()
@@ -51,10 +55,3 @@ def _read_private(path: Path, shown: str) -> bytes:
         if os.name == "posix" and status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise UsageError(f"other users can use {shown}", hint=f"run `chmod 600` on it, or {_NEW_FILE}")
         return file.read(_MAX_FILE_BYTES)
-
-
-def _create(path: Path, tokens: Sequence[str]) -> Sequence[str]:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(descriptor, "w", encoding="ascii") as file:
-        file.writelines(f"{token}\n" for token in tokens)
-    return tokens
