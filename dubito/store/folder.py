@@ -194,10 +194,12 @@ def _check_same_run(folder: Path, existing: Mapping[str, Any], ours: Mapping[str
     for key, value in without_key_names(ours["identity"]).items():
         other = identity.get(key)
         if other != value:
+            advice = "choose another --output"
+            if (folder / DATABASE).exists():
+                with RunDb.open(folder / DATABASE) as db:
+                    advice += "" if db.game_count() else ", or delete it, since it has no finished games"
             difference = describe_difference(key, other, value)
-            raise UsageError(
-                f"{folder} belongs to another run: {difference}; choose another --output{_deletion_hint(folder)}"
-            )
+            raise UsageError(f"{folder} belongs to another run: {difference}; {advice}")
 
 
 def without_key_names(identity: Mapping[str, Any]) -> dict[str, Any]:
@@ -213,13 +215,6 @@ def _without_key_name(player: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(settings, dict) or _KEY_NAME not in settings:
         return player
     return {**player, "settings": {**settings, _KEY_NAME: None}}
-
-
-def _deletion_hint(folder: Path) -> str:
-    if not (folder / DATABASE).exists():
-        return ""
-    with RunDb.open(folder / DATABASE) as db:
-        return "" if db.game_count() else ", or delete it, since it has no finished games"
 
 
 def describe_difference(where: str, there: Any, ours: Any, places: tuple[str, str] = ("there", "here")) -> str:

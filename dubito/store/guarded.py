@@ -158,25 +158,23 @@ def check_database_schema(
         if is_virtual or name not in expected or found[:3] != expected[name][:3]:
             raise sqlite3.DatabaseError(f"unexpected {found.kind} {one_line(str(name), _SHOWN)!r}")
     if columns is not None:
-        _check_columns(connection, columns)
+        query = (
+            "SELECT t.name, c.name, c.hidden FROM sqlite_master t, pragma_table_xinfo(t.name) c WHERE t.type = 'table'"
+        )
+        missing = {(table, column) for table, names in columns.items() for column in names}
+        for table, column, hidden in connection.execute(query):
+            if hidden or (table, column) not in missing:
+                raise sqlite3.DatabaseError(f"unexpected column {one_line(column, _SHOWN)!r} in {table}")
+            missing.remove((table, column))
+        if missing:
+            table, column = min(missing)
+            raise sqlite3.DatabaseError(f"no column {column!r} in {table}")
     for name, wanted in expected.items():
         if name not in actual:
             raise sqlite3.DatabaseError(f"no {wanted.kind} {name!r}")
         if (sql := actual[name].sql) != wanted.sql:
             problem = f"unexpected definition of {wanted.kind} {name!r}"
             raise sqlite3.DatabaseError(f"{problem}: {_describe_difference(str(sql), str(wanted.sql))}")
-
-
-def _check_columns(connection: sqlite3.Connection, columns: Columns) -> None:
-    query = "SELECT t.name, c.name, c.hidden FROM sqlite_master t, pragma_table_xinfo(t.name) c WHERE t.type = 'table'"
-    missing = {(table, column) for table, names in columns.items() for column in names}
-    for table, column, hidden in connection.execute(query):
-        if hidden or (table, column) not in missing:
-            raise sqlite3.DatabaseError(f"unexpected column {one_line(column, _SHOWN)!r} in {table}")
-        missing.remove((table, column))
-    if missing:
-        table, column = min(missing)
-        raise sqlite3.DatabaseError(f"no column {column!r} in {table}")
 
 
 def _describe_difference(sql: str, wanted: str) -> str:

@@ -416,21 +416,14 @@ class ModelLog:
         def write(connection: sqlite3.Connection) -> None:
             digest = self._save_text(connection, request, (player, key[1]))
             body = None if raw is None else self._save_text(connection, raw, "reply")
-            is_paid = origin == "cache" and key[0] >= 0 and _was_received(connection, key, body)
+            source = origin
+            # If the run was stopped after it had paid for this reply, it is cached now, but it still counts as live.
+            if origin == "cache" and key[0] >= 0:
+                place = "(game, seat, decision, attempt, state, raw) = (?, ?, ?, ?, 'received', ?)"
+                paid = connection.execute(f"SELECT 1 FROM tries WHERE {place}", (*key, body))  # noqa: S608, no value in it
+                source = "cache" if paid.fetchone() is None else "live"
             counts = usage or (None,) * len(TOKENS)
-            row = (
-                *key,
-                player,
-                server,
-                digest,
-                draw,
-                reply,
-                body,
-                cause,
-                "live" if is_paid else origin,
-                *counts,
-                model,
-            )
+            row = (*key, player, server, digest, draw, reply, body, cause, source, *counts, model)
             marks = ", ".join("?" * len(row))
             connection.execute(f"INSERT OR REPLACE INTO attempts VALUES ({marks}, NULL)", row)  # noqa: S608, no value in it
 
@@ -511,7 +504,11 @@ class ModelLog:
             if not has_base and _first_byte(connection, first[0]) not in (None, _DELTA):
                 self._full_texts.add(first[0])
                 has_base = True
-            packed = _compress_delta(data, *first) if has_base else zlib.compress(data)
+            if has_base:
+                stream = zlib.compressobj(_DELTA_COMPRESSION, zdict=first[1])
+                packed = _DELTA + first[0] + stream.compress(data) + stream.flush()
+            else:
+                packed = zlib.compress(data)
             connection.execute("INSERT INTO texts VALUES (?, ?)", (digest.hex(), packed))
         return digest.hex()
 
@@ -640,19 +637,9 @@ class ModelLog:
         )
 
 
-def _was_received(connection: sqlite3.Connection, key: PlaceKey, raw: str | None) -> bool:
-    query = "SELECT 1 FROM tries WHERE (game, seat, decision, attempt, state, raw) = (?, ?, ?, ?, 'received', ?)"
-    return connection.execute(query, (*key, raw)).fetchone() is not None
-
-
 def _first_byte(connection: sqlite3.Connection, digest: bytes) -> bytes | None:
     rows = connection.execute("SELECT substr(text, 1, 1) FROM texts WHERE digest = ?", (digest.hex(),)).fetchall()
     return bytes(rows[0][0]) if rows else None
-
-
-def _compress_delta(data: bytes, base_digest: bytes, base: bytes) -> bytes:
-    stream = zlib.compressobj(_DELTA_COMPRESSION, zdict=base)
-    return _DELTA + base_digest + stream.compress(data) + stream.flush()
 
 
 def decompress(packed: bytes, base: bytes = b"") -> bytes:

@@ -353,7 +353,10 @@ class RunDb:
             self._commits += 1
         except BaseException as error:
             self.rollbacks += 1
-            self._roll_back()
+            # This fails if the file cannot be written at all.
+            with suppress(sqlite3.Error):
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
             if isinstance(error, sqlite3.Error):
                 raise RunStopped(f"cannot write {self.path}: {error}; is the disk full?") from None
             raise
@@ -377,12 +380,6 @@ class RunDb:
             except OSError as error:
                 raise RunStopped(f"cannot write {self.path}: {error.strerror}") from None
             self._synced = commits
-
-    def _roll_back(self) -> None:
-        # This fails if the file cannot be written at all.
-        with suppress(sqlite3.Error):
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
 
     def read(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Return all rows of a query. Raises RunStopped if the file cannot be read."""
