@@ -29,12 +29,11 @@ def stream_reply(protocol: str, reply: bytes) -> bytes | None:
         return None
     if make is None or not isinstance(body, dict) or not _REPLY_FIELDS & body.keys():
         return None
-    parts = [_serialize(name, canonical_bytes(data)) for name, data in make(body)]
+    parts = []
+    for name, data in make(body):
+        first_line = b"" if name is None else b"event: " + name.encode() + b"\n"
+        parts.append(first_line + b"data: " + canonical_bytes(data) + b"\n\n")
     return b"".join([*parts, b"data: [DONE]\n\n"] if protocol == "chat" else parts)
-
-
-def _serialize(name: str | None, data: bytes) -> bytes:
-    return (b"" if name is None else b"event: " + name.encode() + b"\n") + b"data: " + data + b"\n\n"
 
 
 def _split(text: str) -> Iterator[str]:

@@ -255,19 +255,15 @@ def _build_value(part: Mapping[str, Any], opinion: Opinion, definitions: Mapping
         names = {*part.get("required", ()), "answer"}
         inner = {name: value for name, value in part.get("properties", {}).items() if name in names}
         values = {name: _build_value(value, opinion, definitions) for name, value in inner.items()}
-        stated = {STATED: opinion.stated, WINS: opinion.wins}
-        values |= {
-            name: value for name, value in stated.items() if value is not None and _allows_numbers(inner.get(name, {}))
-        }
+        for name, value in {STATED: opinion.stated, WINS: opinion.wins}.items():
+            options = inner.get(name, {}).get("anyOf", [inner.get(name, {})])
+            if value is not None and any("number" in option.get("type", ()) for option in options):
+                values[name] = value
         if "answer" in inner and not isinstance(opinion.answer, bool):
             values["answer"] = opinion.answer
         return values | {name: answer for name, answer in opinion.answers.items() if name in inner}
     plain = {"boolean": opinion.answer, "string": opinion.reason or _NO_REASON, "integer": 0, "number": 0, "array": []}
     return plain.get(str(kind))
-
-
-def _allows_numbers(part: Mapping[str, Any]) -> bool:
-    return any("number" in option.get("type", ()) for option in part.get("anyOf", [part]))
 
 
 # If a schema allows several types, the first of these is used.

@@ -209,8 +209,8 @@ class AnthropicWire(Wire):
     def read(self, body: JsonBody) -> ReadPrompt:
         """Parse the system part and the messages, and count what would be cached.
 
-        This is the system part up to its last `cache_control`. If a block of a message has one, it is everything before
-        that block, assuming that an earlier request had a mark there.
+        This is the system part up to its last `cache_control`, or all of it if the request has one. If a block of a
+        message has one, it is everything before that block, assuming that an earlier request had a mark there.
         """
         self.check_parameters(body)
         model = read_model(body)
@@ -229,7 +229,15 @@ class AnthropicWire(Wire):
                 texts += read_texts([block], name)
             texts += read_texts(content, name) if not isinstance(content, list) else []
         system = [] if body.get("system") is None else list(read_texts(body["system"], "system"))
-        cached = system + texts[:marked] if marked else _cacheable_texts(body, system)
+        cached: list[str] = []
+        if marked:
+            cached = system + texts[:marked]
+        elif body.get("cache_control") is not None:
+            cached = system
+        elif isinstance(body.get("system"), list):
+            parts = blocks(body["system"], "system")
+            marks = [place for place, block in enumerate(parts) if block.get("cache_control") is not None]
+            cached = list(read_texts(parts[: marks[-1] + 1], "system")) if marks else []
         form, schema = section(section(body, "output_config"), "format"), None
         if form.get("type") == "json_schema":
             schema = check_schema(form.get("schema"), "output_config.format.schema", requires_all=False)
@@ -299,17 +307,6 @@ class AnthropicWire(Wire):
             "first_id": names[0],
             "last_id": names[-1],
         }
-
-
-def _cacheable_texts(body: JsonBody, system: list[str]) -> list[str]:
-    """Return the cacheable texts of the system part: up to the last mark, or all if the request has a mark."""
-    if body.get("cache_control") is not None:
-        return system
-    if not isinstance(body.get("system"), list):
-        return []
-    parts = blocks(body["system"], "system")
-    marks = [place for place, block in enumerate(parts) if block.get("cache_control") is not None]
-    return list(read_texts(parts[: marks[-1] + 1], "system")) if marks else []
 
 
 def _content(request: HouseRequest, written: ModelOutput) -> list[JsonBody]:

@@ -300,16 +300,13 @@ def _bind_mount(path: str, file: int) -> None:
         raise OSError(errno.EPERM, "", path)
 
 
-def _is_refused(attempt: Callable[[], object]) -> bool:
+def stays_on_core() -> bool:
+    """Return whether this process cannot change its core."""
     try:
-        attempt()
+        os.sched_setaffinity(0, os.sched_getaffinity(0))
     except OSError as error:
         return error.errno in (errno.EPERM, errno.EACCES, errno.EROFS)
     return False
-
-
-def stays_on_core() -> bool:
-    return _is_refused(lambda: os.sched_setaffinity(0, os.sched_getaffinity(0)))
 
 
 def _mount_own_devices(folder: str) -> None:

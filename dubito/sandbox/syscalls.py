@@ -129,16 +129,14 @@ def build_filter(own: int | None = None, *, network: bool = True, signals: bool 
     else:
         code += _refuse(call["socket"], errno.EAFNOSUPPORT)
         code += _test(call["socketpair"], 1, [(_ANY_OF, _DATAGRAM)], errno.EAFNOSUPPORT, refuses=True)
-    code += _protect_keeper(call) if own is None else _protect_processes(call, own, signals)
+    if own is not None:
+        code += _protect_processes(call, own, signals)
+    else:
+        # Refuse changes of process 1. Only its core may be set: it lends that to what it starts.
+        code += _test(call["sched_setaffinity"], 0, [(_EQUAL, 1)], errno.EPERM)
+        for name, place in _LIMITS.items():
+            code += _test(call[name], place, [(_EQUAL, 1)], errno.EPERM, refuses=True)
     return b"".join(struct.pack("HBBI", *line) for line in [*code, (_RETURN, 0, 0, _ALLOW)])
-
-
-def _protect_keeper(call: Mapping[str, int]) -> list[_Line]:
-    """Refuse changes of process 1. Only its core may be set: it lends that to what it starts."""
-    code = _test(call["sched_setaffinity"], 0, [(_EQUAL, 1)], errno.EPERM)
-    for name, place in _LIMITS.items():
-        code += _test(call[name], place, [(_EQUAL, 1)], errno.EPERM, refuses=True)
-    return code
 
 
 def _protect_processes(call: Mapping[str, int], own: int, signals: bool) -> list[_Line]:

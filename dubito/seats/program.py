@@ -466,7 +466,10 @@ class ProgramGame:
 
     def observe(self, event: object) -> None:
         if self.session is not None:
-            self.session.add(event_message(event))
+            content = asdict(event) if is_dataclass(event) and not isinstance(event, type) else {}
+            content.pop("only", None)
+            kind = type(event).__name__.removesuffix("Event")
+            self.session.add({"type": "event", "event": kind, "data": content})
 
     def ask(
         self,
@@ -504,13 +507,6 @@ class ProgramGame:
         if reply.finish != "stop":
             raise IllegalOutput(reply.text or "")
         return read(reply)
-
-
-def event_message(event: object) -> dict[str, object]:
-    """Return the message for an event, including the event's fields."""
-    content = asdict(event) if is_dataclass(event) and not isinstance(event, type) else {}
-    content.pop("only", None)
-    return {"type": "event", "event": type(event).__name__.removesuffix("Event"), "data": content}
 
 
 def make_confinement(permits: Permits) -> Confinement:
