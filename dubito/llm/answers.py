@@ -193,9 +193,17 @@ def read_answers(reply: Reply, form: Form) -> ReadAnswers:
         detail = _describe_error(dict(error.errors()[0]), form)
         bad = {str(each["loc"][0]) if each["loc"] else "" for each in error.errors()}
         if bad < form.answers.keys():
-            return _read_other_fields(text, form, bad, AttemptFailed("malformed", detail, text))
+            # Read the valid fields of a turn's reply. Only the others are asked again.
+            rest = form.select([node.name for name, node in form.answers.items() if name not in bad])
+            values = {name: value for name, value in json.loads(text).items() if name in rest.fields}
+            given = _parse_answers(rest.model.model_validate_json(json.dumps(values)).__dict__, rest)
+            failed = AttemptFailed("malformed", detail, text)
+            return ReadAnswers(given, {key: failed for key in form.keys if key not in given})
     except (ValueError, RecursionError):
-        detail = _describe_unreadable(text)
+        detail = NO_JSON
+        with suppress(ValueError, RecursionError):
+            json.loads(text[text.find("{") : text.rfind("}") + 1], parse_constant=_refuse_constant)
+            detail = "there is text or a code fence before or after the JSON object"
     raise AttemptFailed("malformed", detail, text)
 
 
@@ -208,14 +216,6 @@ def _parse_answers(values: Mapping[str, Any], form: Form) -> dict[str, ModelAnsw
             answer, shares = values[name] > _YES_ABOVE, ((True, values[name]), (False, 1 - values[name]))
         answers[node.name] = ModelAnswer(answer, *stated, shares)
     return answers
-
-
-def _read_other_fields(text: str, form: Form, bad: Collection[str], unread: AttemptFailed) -> ReadAnswers:
-    """Read the valid fields of a turn's reply and skip the others."""
-    rest = form.select([node.name for name, node in form.answers.items() if name not in bad])
-    values = {name: value for name, value in json.loads(text).items() if name in rest.fields}
-    given = _parse_answers(rest.model.model_validate_json(json.dumps(values)).__dict__, rest)
-    return ReadAnswers(given, {key: unread for key in form.keys if key not in given})
 
 
 def split_reason(reply: Reply) -> tuple[Reply, str]:
@@ -286,9 +286,14 @@ def extract_reasoning(reply: str) -> str:
 
 def answer_format(fields: Sequence[str], nodes: Sequence[Node], *, turn: bool = False) -> str:
     """Return the prompt text that describes the reply to one question, or to all questions of a turn."""
-    kinds = {node.answer: None for node in nodes}
-    words = "; ".join(f"at {_where(kind, nodes)} {describe_kind(kind)}" for kind in kinds)
-    if len(kinds) == 1:
+    names_of: dict[Answer | Odds, list[str]] = {}
+    for node in nodes:
+        names_of.setdefault(node.answer, []).append(node.name)
+    words = "; ".join(
+        f"at question{'s' if len(names) > 1 else ''} {', '.join(names)} {describe_kind(kind)}"
+        for kind, names in names_of.items()
+    )
+    if len(names_of) == 1:
         words = describe_kind(nodes[0].answer)
     if turn and tuple(fields) == (ANSWER,):
         return f"Reply with a JSON object and nothing else. It has a field for each question, named after it, {words}."
@@ -304,14 +309,9 @@ def answer_format(fields: Sequence[str], nodes: Sequence[Node], *, turn: bool = 
         }
         listed = "; ".join(meanings[field] for field in fields)
         return f"Reply with a JSON object and nothing else. Its fields, in this order: {listed}."
-    if list(kinds) == [Bool()]:
+    if list(names_of) == [Bool()]:
         return f"Reply with a JSON object {_YES_OR_NO}, and nothing else."
     return f'Reply with a JSON object {{"{ANSWER}": X}} and nothing else. X is {words}.'
-
-
-def _where(kind: Answer, nodes: Sequence[Node]) -> str:
-    names = [node.name for node in nodes if node.answer == kind]
-    return f"question{'s' if len(names) > 1 else ''} {', '.join(names)}"
 
 
 def answer_schema(kind: Answer | Odds) -> Schema:
@@ -435,14 +435,6 @@ def _refuse_constant(name: str) -> NoReturn:
 
 _PLAIN: Final = json.JSONDecoder()
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=refuse_duplicate_keys, parse_constant=_refuse_constant)
-
-
-def _describe_unreadable(text: str) -> str:
-    """Describe a text that is not JSON. Such a text often contains JSON in a code fence or a sentence."""
-    with suppress(ValueError, RecursionError):
-        json.loads(text[text.find("{") : text.rfind("}") + 1], parse_constant=_refuse_constant)
-        return "there is text or a code fence before or after the JSON object"
-    return NO_JSON
 
 
 def _describe_error(error: dict[str, Any], form: Form) -> str:

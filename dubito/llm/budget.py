@@ -12,6 +12,7 @@ deals.
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from dubito.llm.forecast import Forecast, PastGames
 from dubito.llm.limiter import Waiting
@@ -227,21 +228,23 @@ class BudgetEnd:
         )
 
 
+@dataclass(frozen=True, slots=True)
 class BudgetGuard:
     """A stage that reserves a call's worst case before sending it, and settles the actual cost afterwards."""
 
-    def __init__(self, budget: Budget, tariff: Tariff, inner: Sends) -> None:
-        self._budget, self._tariff, self._inner = budget, tariff, inner
+    budget: Budget
+    tariff: Tariff
+    inner: Sends
 
     def send(self, attempt: Attempt, number: int) -> Reply:
-        worst = self._tariff.worst_cost(attempt.request)
-        self._budget.reserve(worst, attempt.place.deal)
+        worst = self.tariff.worst_cost(attempt.request)
+        self.budget.reserve(worst, attempt.place.deal)
         used, is_reply = worst, False
         try:
-            reply = self._inner.send(attempt, number)
+            reply = self.inner.send(attempt, number)
             is_reply = True
             if reply.usage is not None:
-                used = self._tariff.cost(reply.usage, reply.charges, self._tariff.options(attempt.request))
+                used = self.tariff.cost(reply.usage, reply.charges, self.tariff.options(attempt.request))
             return reply
         except TryFailed as error:
             used = error.spent or (worst if error.billed else Spend(calls=1))
@@ -250,25 +253,27 @@ class BudgetGuard:
             used = error.spent or Spend(calls=1)
             raise
         finally:
-            self._budget.settle(attempt.place.game, worst, used, is_reply)
+            self.budget.settle(attempt.place.game, worst, used, is_reply)
 
 
+@dataclass(frozen=True, slots=True)
 class BudgetQueue:
     """A stage in which calls wait for room in the budget, without occupying a slot of the rate limiter.
 
     The rate limiter is an inner stage, so it learns how a call ended before other calls wake up.
     """
 
-    def __init__(self, budget: Budget, tariff: Tariff, inner: Sends) -> None:
-        self._budget, self._tariff, self._inner = budget, tariff, inner
+    budget: Budget
+    tariff: Tariff
+    inner: Sends
 
     def send(self, attempt: Attempt, number: int) -> Reply:
-        worst, deal = self._tariff.worst_cost(attempt.request), attempt.place.deal
+        worst, deal = self.tariff.worst_cost(attempt.request), attempt.place.deal
         while True:
-            self._budget.wait_for_room(worst, deal)
+            self.budget.wait_for_room(worst, deal)
             try:
-                return self._inner.send(attempt, number)
+                return self.inner.send(attempt, number)
             except OutOfTurn:
                 continue
             finally:
-                self._budget.wake_waiting()
+                self.budget.wake_waiting()

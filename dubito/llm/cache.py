@@ -257,9 +257,18 @@ class ReplyCache:
         return None if entry is None else entry[0]
 
     def _find(self, key: str, server: str, request: Request, draw: str) -> tuple[RawReply, object] | None:
-        """Return the reply stored under a key and when it was stored. In a damaged row, the time can be any value."""
+        """Return the reply stored under a key and when it was stored. In a damaged row, the time can be any value.
+
+        Raises RunStopped if the entry is damaged or belongs to another request.
+        """
         row = self._text_and_time(key)
-        return None if row is None else (self._parse_reply(key, row[0], server, request.digest, draw), row[1])
+        if row is None:
+            return None
+        text, stored_at = row
+        content, received = self._parse_entry(key, text)
+        if (content.get("server"), content.get("request"), content.get("draw")) != (server, request.digest, draw):
+            raise self._damaged(key)
+        return received, stored_at
 
     @contextmanager
     def _lock_key(
@@ -380,13 +389,6 @@ class ReplyCache:
             raise RunStopped(f"cannot read the cache {self.folder}: {one_line(str(error))}") from None
         except (OSError, sqlite3.Error, diskcache.Timeout) as error:
             raise RunStopped(f"cannot read the cache {self.folder}: {one_line(str(error))}") from None
-
-    def _parse_reply(self, key: str, text: str, server: str, request: str, draw: str) -> RawReply:
-        """Parse an entry. Raises RunStopped if it is damaged or does not match its key's request."""
-        content, received = self._parse_entry(key, text)
-        if (content.get("server"), content.get("request"), content.get("draw")) != (server, request, draw):
-            raise self._damaged(key)
-        return received
 
     def _parse_entry(self, key: str, text: str) -> tuple[dict[str, Any], RawReply]:
         digest, _, content_text = text.partition("\n")

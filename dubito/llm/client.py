@@ -9,7 +9,6 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
 from typing import Any, Final
@@ -216,24 +215,28 @@ class Provider:
     @cached_property
     def _client(self) -> tuple[Any, Deadline]:
         """The SDK's client and the deadlines of its connections."""
-        client = self._build_http_client(self._wire.http_client_class(self._sdk))
+        client_class = self._wire.http_client_class(self._sdk)
+        limits = httpx2.Limits(max_connections=self._connections, max_keepalive_connections=self._connections)
+        try:
+            if self._is_local:
+                # The SDK's own client would use the environment's proxy. Loading the certificates takes a while.
+                certificates = not self._address.startswith("http:") and httpx2.create_ssl_context()
+                client = httpx2.Client(limits=limits, trust_env=False, verify=certificates)
+            else:
+                client = client_class(limits=limits, follow_redirects=False)
+        except Exception as error:
+            raise AccountFault(_describe_bad_environment(error)) from None
         # These read the body before the SDK, which has no size limit.
         client.event_hooks["response"] += [_keep_gzip_end, _read_body]
         arguments = {"api_key": self._key, "base_url": self._address, "max_retries": 0, "http_client": client}
-        with _without_custom_headers():
-            sdk_client = self._wire.build_client(self._sdk, **arguments, default_query=self._query)
+        # Hide environment variables with headers that the SDKs would send, with any credentials, to any server.
+        with _ENVIRONMENT:
+            hidden = {name: os.environ.pop(name) for name in _HEADER_VARIABLES if name in os.environ}
+            try:
+                sdk_client = self._wire.build_client(self._sdk, **arguments, default_query=self._query)
+            finally:
+                os.environ.update(hidden)
         return sdk_client, Deadline(client)
-
-    def _build_http_client(self, default: Callable[..., httpx2.Client]) -> httpx2.Client:
-        limits = httpx2.Limits(max_connections=self._connections, max_keepalive_connections=self._connections)
-        try:
-            if not self._is_local:
-                return default(limits=limits, follow_redirects=False)
-            # The SDK's own client would use the environment's proxy. Loading the certificates takes a while.
-            certificates = not self._address.startswith("http:") and httpx2.create_ssl_context()
-            return httpx2.Client(limits=limits, trust_env=False, verify=certificates)
-        except Exception as error:
-            raise AccountFault(_describe_bad_environment(error)) from None
 
 
 def _describe_bad_environment(error: Exception) -> str:
@@ -249,17 +252,6 @@ def _describe_bad_environment(error: Exception) -> str:
 
 def _variables_set(*names: str) -> str:
     return " and ".join(name for each in names for name in (each, each.lower()) if os.environ.get(name))
-
-
-@contextmanager
-def _without_custom_headers() -> Iterator[None]:
-    """Hide environment variables with headers that the SDKs would send, with any credentials, to any server."""
-    with _ENVIRONMENT:
-        hidden = {name: os.environ.pop(name) for name in _HEADER_VARIABLES if name in os.environ}
-        try:
-            yield
-        finally:
-            os.environ.update(hidden)
 
 
 def _may_need_no_stream(response: httpx2.Response, failed: TryFailed | AccountFault) -> bool:

@@ -50,12 +50,6 @@ def has_honesty_rule(prompt: str) -> bool:
     return HONESTY_RULE in prompt.rpartition("/")[2].split("+")
 
 
-def paragraph_names(roots: Sequence[Path]) -> list[str]:
-    """Return the sorted names of the prompts in these folders that add a paragraph."""
-    files = (file for root in roots for file in root.glob(f"*/{PARAGRAPH}"))
-    return sorted({file.parent.name for file in files if (file.parent / DESCRIPTION).is_file()})
-
-
 def load_condition(name: str, roots: Sequence[Path], folder: Path | None = None) -> Condition:
     """Load a condition from the prompts in the folders `roots`. Raises UsageError if it is unknown.
 
@@ -73,7 +67,8 @@ def load_condition(name: str, roots: Sequence[Path], folder: Path | None = None)
 
 
 def _read_paragraph(name: str, roots: Sequence[Path], folder: Path | None) -> str:
-    known = paragraph_names(roots)
+    files = (file for root in roots for file in root.glob(f"*/{PARAGRAPH}"))
+    known = sorted({file.parent.name for file in files if (file.parent / DESCRIPTION).is_file()})
     if name in known:
         if folder is not None and (own := folder / f"{name}.jinja").is_file():
             return read_text(own)

@@ -322,10 +322,19 @@ class Conversation:
             reply = self._asks.ask(Attempt(request, self._draw(place), place))
             self.digests[-1][1] = reply.digest
             self._counts.check(request, reply)
-            read = self._with_token_probabilities(form.read(self._extract_object(reply, number)), form, reply)
-            read = self._with_drawn_answers(read)
-            _refuse_illegal(read.given, form, self._accept, reply)
-            self._answers |= {key: (given, number) for key, given in read.given.items()}
+            # The player's `read` can take the answer from a part of the reply.
+            answered = reply
+            if (text := extract_answer(reply, self._settings.read)) is not None:
+                self._extracted.add(number)
+                answered = replace(reply, text=text, problem="")
+            read = self._with_token_probabilities(form.read(answered), form, reply)
+            given = dict(read.given)
+            if self._chance is not None:
+                # With `play: drawn`, sample each answer from its stated probabilities.
+                for key, one in given.items():
+                    given[key] = replace(one, answer=sample_answer(one.shares, self._chance())) if one.shares else one
+            _refuse_illegal(given, form, self._accept, reply)
+            self._answers |= {key: (one, number) for key, one in given.items()}
             unread = read.unread
         except AttemptFailed as error:
             error.advice = error.advice or self._advise(error, reply, form)
@@ -333,14 +342,6 @@ class Conversation:
                 self._count_failure(error)
             unread = dict.fromkeys(form.keys, error)
         self._prepare_reask(unread)
-
-    def _extract_object(self, reply: Reply, attempt: int) -> Reply:
-        """Return the reply with its text reduced to the answer that the player's `read` takes from it."""
-        text = extract_answer(reply, self._settings.read)
-        if text is None:
-            return reply
-        self._extracted.add(attempt)
-        return replace(reply, text=text, problem="")
 
     def _advise(self, error: AttemptFailed, reply: Reply | None, form: AnyForm) -> str:
         """Return what the user can do about an unusable answer, if that is known."""
@@ -362,16 +363,6 @@ class Conversation:
                 shares = () if yes is None else ((True, yes), (False, 1 - yes))
                 stated = yes if node.states == STATED else None
                 given[node.name] = replace(given[node.name], stated=stated, shares=shares)
-        return replace(read, given=given)
-
-    def _with_drawn_answers(self, read: ReadAnswers) -> ReadAnswers:
-        """Return the answers. With `play: drawn`, sample each from its stated probabilities."""
-        if self._chance is None:
-            return read
-        given = {
-            key: replace(one, answer=sample_answer(one.shares, self._chance())) if one.shares else one
-            for key, one in read.given.items()
-        }
         return replace(read, given=given)
 
     def _prepare_reask(self, unread: Mapping[str, AttemptFailed]) -> None:

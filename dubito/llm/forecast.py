@@ -114,9 +114,14 @@ class Forecast:
         each = self._cost_per_question()
         if each is None:
             return None
-        return self._sum(
-            [(self._usual_questions(), each)] * len(new) + [self._rest(g, each) for g in self._in_progress]
-        )
+        parts = [(self._usual_questions(), each)] * len(new) + [self._rest(g, each) for g in self._in_progress]
+        if not any(questions for questions, _ in parts):
+            return Spend()
+        sums = [sum(amounts) for amounts in zip(*([n * amount for amount in each] for n, each in parts), strict=True)]
+        most = [max(amounts) for amounts in zip(*(each for _, each in parts), strict=True)]
+        # The last call needs room for its worst case.
+        triples = zip(sums, most, _amounts(self._worst), strict=True)
+        return Spend(*(ceil(total + max(0.0, worst - one)) for total, one, worst in triples))
 
     def upper_bound(self, games: int) -> Spend:
         """Return a quick upper bound on the remaining cost of this many games in progress."""
@@ -145,15 +150,6 @@ class Forecast:
             return 0, each
         last = _amounts(self._last_cost.get(game, _NOTHING))
         return _remaining_questions(self._usual_questions(), self._in_progress[game]), tuple(map(max, each, last))
-
-    def _sum(self, parts: Sequence[tuple[float, tuple[float, ...]]]) -> Spend:
-        """Return the cost of this many questions, with the worst case for the last one."""
-        if not any(questions for questions, _ in parts):
-            return Spend()
-        sums = [sum(amounts) for amounts in zip(*([n * amount for amount in each] for n, each in parts), strict=True)]
-        most = [max(amounts) for amounts in zip(*(each for _, each in parts), strict=True)]
-        triples = zip(sums, most, _amounts(self._worst), strict=True)
-        return Spend(*(ceil(total + max(0.0, worst - one)) for total, one, worst in triples))
 
     def _usual_questions(self) -> float:
         return max(1.0, self._average_questions()) if self._ended_with_questions else ASSUMED_QUESTIONS

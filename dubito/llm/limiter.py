@@ -111,6 +111,9 @@ class AccountTraffic:
 
     def start(self, attempt: Attempt) -> OpenCall:
         """Wait until a call can be sent. Raises AccountFault or Interrupted if calls are no longer allowed."""
+        size, body = len(attempt.request.text) / _BYTES_PER_TOKEN, attempt.request.body
+        output = next((float(body[name]) for name in _OUTPUT_LIMITS if isinstance(body.get(name), int)), 0.0)
+        costs = {"tokens": size + output, "input-tokens": size, "output-tokens": output}
         if not self._next.acquire(blocking=False):
             with self._timing.waiting(self._reason_to_wait()):
                 self._next.acquire()
@@ -119,7 +122,7 @@ class AccountTraffic:
                 with self._changed:
                     self._raise_if_ended()
                     now = self._timing.clock()
-                    seconds = self._pacer.delay(now, _estimate_costs(attempt))
+                    seconds = self._pacer.delay(now, costs)
                     if seconds < _MIN_WAIT:
                         self._get_health(attempt).in_flight += 1
                         return self._pacer.start(now)
@@ -296,34 +299,29 @@ class AccountTraffic:
             raise AccountFault(outage.problem, quote=outage.quote, hint=outage.hint)
 
 
+@dataclass(frozen=True, slots=True)
 class RateLimiter:
     """A stage that sends each call when the account's limits allow it, and learns from the result."""
 
-    def __init__(self, traffic: AccountTraffic, max_pause: float, inner: Sends) -> None:
-        """Set up the stage. `max_pause` limits how long a server can ask to wait (`retry_after_cap`)."""
-        self._traffic, self._max_pause, self._inner = traffic, max_pause, inner
+    traffic: AccountTraffic
+    max_pause: float  # how long a server can ask to wait, in seconds (`retry_after_cap`)
+    inner: Sends
 
     def send(self, attempt: Attempt, number: int) -> Reply:
-        call = self._traffic.start(attempt)
+        call = self.traffic.start(attempt)
         try:
-            reply = self._inner.send(attempt, number)
+            reply = self.inner.send(attempt, number)
         except TryFailed as error:
             if error.kind in FINAL_FAILURES:
-                self._traffic.finish(attempt, call, error.headers)
+                self.traffic.finish(attempt, call, error.headers)
             else:
-                self._traffic.fail(attempt, call, error, self._max_pause)
+                self.traffic.fail(attempt, call, error, self.max_pause)
             raise
         except OutOfTurn:
-            self._traffic.cancel(attempt)
+            self.traffic.cancel(attempt)
             raise
         except BaseException:
-            self._traffic.abandon(attempt)
+            self.traffic.abandon(attempt)
             raise
-        self._traffic.finish(attempt, call, reply.received.headers)
+        self.traffic.finish(attempt, call, reply.received.headers)
         return reply
-
-
-def _estimate_costs(attempt: Attempt) -> dict[str, float]:
-    size, body = len(attempt.request.text) / _BYTES_PER_TOKEN, attempt.request.body
-    output = next((float(body[name]) for name in _OUTPUT_LIMITS if isinstance(body.get(name), int)), 0.0)
-    return {"tokens": size + output, "input-tokens": size, "output-tokens": output}

@@ -243,7 +243,8 @@ class RateProbe:
             if not is_share_known and not (share >= 0.5 and self.refusals >= 4):
                 return
             rate_before, share_before = self.before_cut
-            if self._is_share_unchanged(share_before, share, allowed):
+            has_same_share = share_before is not None and share >= _MIN_SHARE and 0.5 < share / share_before < 2
+            if has_same_share and allowed >= 0.6 * self.rate:
                 self.before_cut, self.ignore_refusals_for = None, self.next_ignore
                 self.next_ignore = min(_MAX_IGNORED, 2 * self.next_ignore)
                 self._set_rate(rate_before, now)
@@ -256,18 +257,9 @@ class RateProbe:
         else:
             self.before_cut = (self.rate if self.before_cut is None else self.before_cut[0], known)
             # Lower a well-known rate only a little: a stall of this machine or of the server may look like a limit.
-            least = self.rate * (0.9 if self._is_sure else 0.125) if self.rate < inf else 0.0
+            least = self.rate * (0.9 if self.step < 0.05 else 0.125) if self.rate < inf else 0.0
             self._set_rate(max(min(allowed, 0.9 * self.rate), least, _MIN_RATE), now)
         self.hold = 3 * _ROUND
-
-    @property
-    def _is_sure(self) -> bool:
-        return self.step < 0.05
-
-    def _is_share_unchanged(self, before: float | None, share: float, allowed: float) -> bool:
-        if before is None or allowed < 0.6 * self.rate:
-            return False
-        return share >= _MIN_SHARE and 0.5 < share / before < 2
 
     def _set_rate(self, rate: float, now: float) -> None:
         self.rate, self.good_rate = rate, None
@@ -366,7 +358,11 @@ class Pacer:
         if now < self.closed_until:
             return self.closed_until - now
         if self._closed_at is not None:
-            self._reopen(self._closed_at, now)
+            # A series of refusals has ended: learn from it, and start again with a probe.
+            self.probe.slow_down(self._closed_at, now, self.slow_start.sends, self._refused)
+            self.slow_start.begin_again()
+            self._last_before_reopening = self.started
+            self._closed_at, self._refused = None, 0
         if not self.concurrency.has_slot(self.in_flight):
             return inf
         delays = [bucket.delay(now) for bucket in self.buckets.values()]
@@ -441,13 +437,6 @@ class Pacer:
     @property
     def _reported_rate(self) -> float:
         return min((bucket.rate / bucket.cost for bucket in self.buckets.values() if bucket.is_believed), default=inf)
-
-    def _reopen(self, closed_at: float, now: float) -> None:
-        """Learn from a finished series of refusals, and start again with a probe."""
-        self.probe.slow_down(closed_at, now, self.slow_start.sends, self._refused)
-        self.slow_start.begin_again()
-        self._last_before_reopening = self.started
-        self._closed_at, self._refused = None, 0
 
     def _read(self, call: OpenCall, now: float, limits: Sequence[Limit]) -> None:
         for limit in limits:

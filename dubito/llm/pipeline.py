@@ -27,7 +27,7 @@ from dubito.llm.limiter import AccountTraffic, RateLimiter, Timing, format_durat
 from dubito.llm.prices import CostEstimator, Price, Tariff
 from dubito.llm.protocols import build_request, find_protocol
 from dubito.llm.protocols.wire import Exchange
-from dubito.llm.request import Asks, Attempt, Place, Reply, Request, Sends
+from dubito.llm.request import Asks, Attempt, Place, Reply, Sends
 from dubito.llm.retry import Retry
 from dubito.llm.settings import build_account, has_limits_by_model, load_key
 from dubito.llm.stages import (
@@ -55,13 +55,9 @@ _PROBE_QUESTIONS: Final = {"questions": [{"type": "predicate", "name": "probe", 
 
 
 def build_probe(name: str, settings: ModelSettings) -> Attempt:
-    return Attempt(_probe_request(settings), "probe", Place(name, _PROBE, _PROBE, 0, 0, 0, "probe"))
-
-
-def _probe_request(settings: ModelSettings) -> Request:
     schema = _PROBE_FORM.schema if find_protocol(settings.api).writes_text else _PROBE_QUESTIONS
-    exchange = Exchange(_SYSTEM, _USER, schema)
-    return build_request(settings, exchange, "dubito-preflight")
+    request = build_request(settings, Exchange(_SYSTEM, _USER, schema), "dubito-preflight")
+    return Attempt(request, "probe", Place(name, _PROBE, _PROBE, 0, 0, 0, "probe"))
 
 
 class RunServers(Protocol):
@@ -150,11 +146,13 @@ class Pipeline:
         tariff = Tariff(price, settings.max_output if find_protocol(settings.api).writes_text else 0)
         estimator = self._estimators[name] = CostEstimator(tariff, self._earlier_replies(name))
         provider, traffic = self._provider(account, name, settings.model), self._traffic(account, settings.model)
-        prefixes, cap = self._get_prefixes(account), settings.retry_after_cap
+        with self._lock:
+            prefixes = self._prefixes.setdefault(account, PromptPrefixes(timing))
 
         logged = LoggedCalls(self._log, budget, account, settings, estimator, timing.clock, self._times, provider)
         calls = ReadingProgress(self._reading, logged) if settings.parameters.get("return_progress") else logged
-        paced = BudgetQueue(budget, tariff, RateLimiter(traffic, cap, BudgetGuard(budget, tariff, calls)))
+        guard = BudgetGuard(budget, tariff, calls)
+        paced = BudgetQueue(budget, tariff, RateLimiter(traffic, settings.retry_after_cap, guard))
         sends = Preparation(provider, WarmUp(prefixes, paced))
 
         suspend = self._options.suspend
@@ -239,10 +237,6 @@ class Pipeline:
             for provider in self._providers.values():
                 provider.close()
             self._cache.close()
-
-    def _get_prefixes(self, account: Account) -> PromptPrefixes:
-        with self._lock:
-            return self._prefixes.setdefault(account, PromptPrefixes(self._options.timing))
 
     def _provider(self, account: Account, name: str, model: str) -> Provider:
         with self._lock:

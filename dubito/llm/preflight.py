@@ -100,8 +100,12 @@ class Preflight:
 
     def _check(self, decision: int, sample: "Sample") -> None:
         """Ask a question. Stop the run or warn if the model does not answer it."""
+        # An unreadable reply from the cache does not prove that the server is faulty, so request another sample.
+        draw, number = "preflight", 1
         try:
-            self._ask_until_answered(decision, sample)
+            while not self._try_asking(decision, sample, draw):
+                number += 1
+                draw = f"preflight {number}"
         except (AttemptFailed, Suspended) as error:
             failed = error.__cause__
             if isinstance(failed, TryFailed) and failed.hint and failed.kind == "connection":
@@ -119,20 +123,17 @@ class Preflight:
 
     def _stop_or_warn(self, error: AttemptFailed) -> None:
         self._has_found_cut |= error.cause == "cut"
-        fault = self._build_fault(error)
+        whose = f"the preflight of {one_line(self.name)}"
+        if error.cause == "cut":
+            fault = AccountFault(f"{whose}: {error.detail}", hint=error.advice)
+        else:
+            quote = ": ".join(filter(None, (error.detail, one_line(error.text or "", _MAX_QUOTED))))
+            # With `warn`, the run plays anyway.
+            hint = join_advice(filter(None, (error.advice,))) if self.warn is None else error.advice
+            fault = AccountFault(f"{whose} got no readable answer ({error.cause})", quote=quote, hint=hint)
         if self.warn is None:
             raise fault from None
         self.warn(str(fault))
-
-    def _ask_until_answered(self, decision: int, sample: "Sample") -> None:
-        """Ask the question until it is answered. Raises AttemptFailed if a new reply cannot be read.
-
-        An unreadable reply from the cache does not prove that the server is faulty, so another sample is requested.
-        """
-        draw, number = "preflight", 1
-        while not self._try_asking(decision, sample, draw):
-            number += 1
-            draw = f"preflight {number}"
 
     def _try_asking(self, decision: int, sample: "Sample", draw: str) -> bool:
         """Return whether this sample contains an answer. Raises AttemptFailed if new replies cannot be read."""
@@ -163,14 +164,3 @@ class Preflight:
         reply = self.asks.ask(attempt)
         self._replies.append((attempt.request, reply))
         return reply
-
-    def _build_fault(self, error: AttemptFailed) -> AccountFault:
-        """Return the error for a player whose answers cannot be read."""
-        if error.cause == "cut":
-            return AccountFault(f"the preflight of {one_line(self.name)}: {error.detail}", hint=error.advice)
-        return AccountFault(
-            f"the preflight of {one_line(self.name)} got no readable answer ({error.cause})",
-            quote=": ".join(filter(None, (error.detail, one_line(error.text or "", _MAX_QUOTED)))),
-            # With `warn`, the run plays anyway.
-            hint=join_advice(filter(None, (error.advice,))) if self.warn is None else error.advice,
-        )

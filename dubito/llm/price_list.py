@@ -77,8 +77,10 @@ def find_charged_by_call(parameters: Mapping[str, Any]) -> str | None:
 def read_prices(prices_or_path: str | Mapping[str, Any], source: str, home: Path) -> dict[str, Price]:
     """Read a config's prices by model, from a mapping or from a file with one. Raises UsageError."""
     if isinstance(prices_or_path, str):
-        source = str(home / prices_or_path)
-        prices_or_path = _read_file(home / prices_or_path)
+        path = home / prices_or_path
+        source, prices_or_path = str(path), read_yaml(path)
+        if not isinstance(prices_or_path, dict):
+            raise UsageError(f"{path}: a file of prices needs lines such as `MODEL: {{{', '.join(_REQUIRED)}}}`")
     prices: dict[str, Price] = {}
     for model, entry in prices_or_path.items():
         name = one_line(str(model))
@@ -149,13 +151,6 @@ def _to_pico(usd_per_million: float, where: str) -> int:
     return int(exact)
 
 
-def _read_file(path: Path) -> dict[str, Any]:
-    content = read_yaml(path)
-    if not isinstance(content, dict):
-        raise UsageError(f"{path}: a file of prices needs lines such as `MODEL: {{{', '.join(_REQUIRED)}}}`")
-    return content
-
-
 @dataclass(frozen=True, slots=True)
 class _Line:
     """A model's price on its server."""
@@ -193,14 +188,10 @@ def _build_provider(listed: Mapping[str, Any]) -> _Provider:
     for line in lines.values():
         for mode, values in line.price.terms.modes.items():
             highest[mode] = max(Fraction(1), highest.get(mode, Fraction(1)), *values.values())
-    return _Provider(
-        {model: replace(line, price=_set_highest(line.price, highest)) for model, line in lines.items()},
-        _parse_lines(listed.get("decisions", {}), Terms()),
-    )
-
-
-def _set_highest(price: Price, highest: Mapping[str, Fraction]) -> Price:
-    return replace(price, terms=replace(price.terms, highest=highest))
+    for model, line in lines.items():
+        terms = replace(line.price.terms, highest=highest)
+        lines[model] = replace(line, price=replace(line.price, terms=terms))
+    return _Provider(lines, _parse_lines(listed.get("decisions", {}), Terms()))
 
 
 def _parse_lines(entries: Mapping[str, Any], common: Terms) -> dict[str, _Line]:
@@ -248,17 +239,14 @@ def end_warnings(server: str, model: str, parameters: Mapping[str, Any], today: 
     ends = [(name, line.ends, "it may no longer answer")]
     if parameters.get("speed") == "fast":
         ends.append((f"`speed: fast` of {name}", line.fast_ends, "it may be refused or have no effect"))
-    return [
-        _end_warning(what, end, (end - today).days, effect)
-        for what, end, effect in ends
-        if end and end - today <= _END_NOTICE
-    ]
-
-
-def _end_warning(what: str, end: date, days: int, effect: str) -> str:
-    when = f"in {days} day{'s' * (days > 1)}" if days > 0 else "today" if days == 0 else f"so {effect}"
-    verb = "retires" if days >= 0 else "retired"
-    return f"note: the provider {verb} {what} on {end:%Y-%m-%d}, {when}: after that, this run cannot be repeated"
+    warnings = []
+    for what, end, effect in ends:
+        if end and end - today <= _END_NOTICE:
+            days = (end - today).days
+            when = f"in {days} day{'s' * (days > 1)}" if days > 0 else "today" if days == 0 else f"so {effect}"
+            ending = f"{'retires' if days >= 0 else 'retired'} {what} on {end:%Y-%m-%d}, {when}"
+            warnings.append(f"note: the provider {ending}: after that, this run cannot be repeated")
+    return warnings
 
 
 def _find_line(server: str, model: str) -> _Line | None:

@@ -408,14 +408,6 @@ def _is_prompt(folder: Path) -> bool:
     return folder.is_dir() and not any(folder.glob(f"*/{DESCRIPTION}"))
 
 
-def _similar_paths(name: str, working_directory: Path) -> list[str]:
-    """Return the path to a prompt's folder that resembles this path, if there is one."""
-    depth = name.count("/") + 1
-    files = working_directory.glob(f"{'*/' * depth}{DESCRIPTION}") if 1 < depth <= _MAX_PATH_DEPTH else ()
-    similar = find_similar(name, (file.parent.relative_to(working_directory).as_posix() for file in files))
-    return [] if similar is None else [similar]
-
-
 def describe_unknown_prompt(name: str, working_directory: Path, game: Game) -> str:
     """Return the error for a prompt that the game lacks, including games that have one with this name."""
     others = set()
@@ -424,7 +416,13 @@ def describe_unknown_prompt(name: str, working_directory: Path, game: Game) -> s
         others |= {DUBITO} if (root / name / DESCRIPTION).is_file() else set()
     of = "" if game.name == DUBITO else f" of {game.name}"
     elsewhere = f" ({join_names(sorted(others))} {'has' if len(others) == 1 else 'have'} one)" if others else ""
-    known = [*prompt_names(working_directory, game), *_similar_paths(name, working_directory)]
+    known = prompt_names(working_directory, game)
+    # The name may be the path to a prompt's folder.
+    depth = name.count("/") + 1
+    files = working_directory.glob(f"{'*/' * depth}{DESCRIPTION}") if 1 < depth <= _MAX_PATH_DEPTH else ()
+    paths = (file.parent.relative_to(working_directory).as_posix() for file in files)
+    if (similar := find_similar(name, paths)) is not None:
+        known.append(similar)
     hint = suggestion(name, known) if known else f"the game has none yet: write one in prompts/{game.folder}"
     return f"no prompt{of} is named {one_line(name)!r}{elsewhere}: {hint}"
 

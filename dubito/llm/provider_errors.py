@@ -169,9 +169,14 @@ class ErrorReader:
                 return failed
             case "quota":
                 problem = f"{self._account} has reached a daily or longer limit ({status})"
-                return AccountFault(problem, quote=quote, hint=_describe_renewal(verdict))
+                hint = "resume when it is renewed"
+                # A wait of less than a minute belongs to another limit.
+                if verdict.retry_after is not None and _MINUTE <= verdict.retry_after < _YEAR:
+                    moment = datetime.now() + timedelta(seconds=verdict.retry_after)
+                    hint = f"resume in {format_duration(verdict.retry_after)}, at {moment:%Y-%m-%d %H:%M}"
+                return AccountFault(problem, quote=quote, hint=hint)
             case "path":
-                if _names_model(text, attempt):
+                if re.search(r"\bmodel\b", text.lower()) or attempt.request.model in text:
                     return self._explain(UNKNOWN_MODEL, status, quote, attempt)
                 if self._wire.writes_text:
                     return self._read_unknown_path(verdict.status, quote, attempt)
@@ -243,10 +248,6 @@ def _find_proxy(address: str) -> _Proxy | None:
     return _Proxy(host, names[-1] if names else "the system")
 
 
-def _names_model(text: str, attempt: Attempt) -> bool:
-    return re.search(r"\bmodel\b", text.lower()) is not None or attempt.request.model in text
-
-
 def _cause(error: BaseException | None, kind: type[E]) -> E | None:
     while error is not None and not isinstance(error, kind):
         error = error.__cause__ or error.__context__
@@ -257,14 +258,3 @@ def _find_parameter(text: str, attempt: Attempt, wire: type[WireFormat]) -> str 
     """Return the field of the player's `parameters` that a server's words name."""
     added = sorted(set(attempt.request.body) - _FIXED_FIELDS - {*wire.message_fields}, key=len, reverse=True)
     return next((name for name in added if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)), None)
-
-
-def _describe_renewal(verdict: Verdict) -> str:
-    """Return when the server says a used-up limit is renewed.
-
-    A wait of less than a minute belongs to another limit.
-    """
-    if verdict.retry_after is None or not _MINUTE <= verdict.retry_after < _YEAR:
-        return "resume when it is renewed"
-    moment = datetime.now() + timedelta(seconds=verdict.retry_after)
-    return f"resume in {format_duration(verdict.retry_after)}, at {moment:%Y-%m-%d %H:%M}"

@@ -94,7 +94,12 @@ class QuestionForm:
         # The probability by node, and whether the answer was invalid.
         stated: dict[str, tuple[float | None, bool]] = {}
         for question, answer in zip(self.questions, answers, strict=True):
-            _check_order(question, answer, reply)
+            name = answer.get("name") if isinstance(answer, dict) else None
+            if name != question.name:
+                detail = f"it answers {one_line(str(name), 40)!r} in place of {question.name!r}"
+                raise AttemptFailed("malformed", detail, reply.text)
+            if answer.get("type") not in (question.content["type"], "refusal"):
+                raise AttemptFailed("malformed", f"its answer to {question.name!r} has the wrong type", reply.text)
             if question.name == WINS:
                 continue  # it is read from the stored reply
             if question.position is None:
@@ -114,17 +119,6 @@ class QuestionForm:
 
     def reask_text(self, failure: AttemptFailed, translate: Callable[[str], str]) -> str | None:
         return f"{HARMLESS} Please answer." if failure.cause == "refused" else None
-
-
-def _check_order(question: DecisionQuestion, answer: Any, reply: Reply) -> None:
-    """Raise AttemptFailed unless this answers this question, or refuses to."""
-    name = answer.get("name") if isinstance(answer, dict) else None
-    if name != question.name:
-        raise AttemptFailed(
-            "malformed", f"it answers {one_line(str(name), 40)!r} in place of {question.name!r}", reply.text
-        )
-    if answer.get("type") not in (question.content["type"], "refusal"):
-        raise AttemptFailed("malformed", f"its answer to {question.name!r} has the wrong type", reply.text)
 
 
 def _is_probability(value: Any) -> bool:

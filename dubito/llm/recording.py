@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
-from typing import Any, AnyStr, Final, cast
+from typing import Any, AnyStr, Final
 
 from dubito.errors import RunStopped, one_line
 from dubito.llm.cache import CacheEntry
 from dubito.llm.protocols import conversation, read_recorded_reply
-from dubito.llm.request import CAUSES, Attempt, AttemptFailed, Cause, Place, Reply
+from dubito.llm.request import CAUSES, Attempt, AttemptFailed, Place, Reply
 from dubito.store.model_log import Decision, ModelLog, RecordedAttempt, describe_answer
 from dubito.store.spend import TOKENS
 
@@ -73,22 +73,19 @@ def _differences(where: str, wanted: Any, stored: Any) -> Iterator[RequestDiffer
         for place, items in enumerate(zip_longest(wanted, stored, fillvalue=_MISSING)):
             yield from _differences(f"{where}.{place}", *items)
     elif isinstance(wanted, str) and isinstance(stored, str):
-        yield _first_different_line(where, wanted, stored)
+        # Show the first line in which the texts differ, starting shortly before the difference.
+        pairs = enumerate(zip_longest(wanted.split("\n"), stored.split("\n"), fillvalue="(no such line)"), start=1)
+        number, (line, other_line) = next(pair for pair in pairs if pair[1][0] != pair[1][1])
+        is_long = max(len(line), len(other_line)) > _MAX_SHOWN
+        start = max(0, common_length(line, other_line) - _SHOWN_BEFORE) if is_long else 0
+        part = f"{where}, line {number}" if "\n" in wanted + stored else where
+        yield RequestDifference(part, _shorten(line, start), _shorten(other_line, start))
     else:
         yield RequestDifference(where, _shorten(one), _shorten(other))
 
 
 def _json(value: Any) -> str:
     return "(nothing)" if value is _MISSING else json.dumps(value, sort_keys=True)
-
-
-def _first_different_line(where: str, wanted: str, stored: str) -> RequestDifference:
-    """Return the first line in which two texts differ, starting shortly before the difference."""
-    pairs = enumerate(zip_longest(wanted.split("\n"), stored.split("\n"), fillvalue="(no such line)"), start=1)
-    line, (one, other) = next(pair for pair in pairs if pair[1][0] != pair[1][1])
-    start = max(0, common_length(one, other) - _SHOWN_BEFORE) if max(len(one), len(other)) > _MAX_SHOWN else 0
-    shown = (_shorten(one, start), _shorten(other, start))
-    return RequestDifference(f"{where}, line {line}" if "\n" in wanted + stored else where, *shown)
 
 
 def _shorten(text: str, start: int = 0) -> str:
@@ -147,8 +144,10 @@ class ReplayRecording:
         if recorded.draw != attempt.draw:
             raise Differs(where, "the draw differs", [f"recorded: {recorded.draw}", f"replayed: {attempt.draw}"])
         if recorded.cause is not None:
-            self._check_without_reply(recorded, where)
-            failed = AttemptFailed(cast(Cause, recorded.cause), "recorded outcome")
+            fields_of_reply = [recorded.reply, recorded.raw, recorded.model, *recorded.usage]
+            if recorded.cause not in CAUSES or any(value is not None for value in fields_of_reply):
+                raise Differs(where, "the recorded cause of failure was changed or is damaged", [])
+            failed = AttemptFailed(recorded.cause, "recorded outcome")
             self._on_reply(attempt.place, _question(attempt), failed)
             raise failed
         reply = self._reply(recorded, attempt)
@@ -168,11 +167,6 @@ class ReplayRecording:
             error = RecordingEnded if recorded is None else Differs
             raise error(where, "the decision differs", [f"recorded: {before}", f"replayed: {now}"])
         self.decisions += 1
-
-    def _check_without_reply(self, recorded: RecordedAttempt, where: str) -> None:
-        fields_of_reply = [recorded.reply, recorded.raw, recorded.model, *recorded.usage]
-        if recorded.cause not in CAUSES or any(value is not None for value in fields_of_reply):
-            raise Differs(where, "the recorded cause of failure was changed or is damaged", [])
 
     def _reply(self, recorded: RecordedAttempt, attempt: Attempt) -> Reply:
         where = str(attempt.place)

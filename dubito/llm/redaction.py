@@ -30,18 +30,18 @@ class Redaction:
 
 
 def key_pattern(key: str) -> str:
-    slashes = re.compile(r"\\+|[^\\]")
-    return "".join(_character_pattern(part) for part in slashes.findall(key))
-
-
-def _character_pattern(part: str) -> str:
-    """Return a pattern for a character, or for a run of backslashes, which each level of JSON doubles."""
+    """Return a pattern for a key as it is, or as JSON, HTML or a URL encode its characters."""
     slash = r"(?:\\(?:u005[cC])?)"
-    code = ord(part[0])
-    coded = rf"{slash}{{1,4}}u(?i:{code:04x})|%(?i:{code:02x})|&\#0*{code};|&\#[xX]0*(?i:{code:x});"
-    if part[0] == "\\":
-        forms = [f"{slash}{{{len(part) * times}}}" for times in (8, 4, 2, 1)]
-        return f"(?:{'|'.join(forms)}|(?:{coded}){{{len(part)}}})"
-    named = f"|{re.escape(escape(part))}" if escape(part) != part else ""
-    plain = f"{slash}{{0,7}}{part}" if part in "\"'/" else re.escape(part)
-    return f"(?:{plain}|{coded}{named})"
+    pieces = []
+    # Each level of JSON doubles a run of backslashes.
+    for part in re.findall(r"\\+|[^\\]", key):
+        code = ord(part[0])
+        coded = rf"{slash}{{1,4}}u(?i:{code:04x})|%(?i:{code:02x})|&\#0*{code};|&\#[xX]0*(?i:{code:x});"
+        if part[0] == "\\":
+            forms = [f"{slash}{{{len(part) * times}}}" for times in (8, 4, 2, 1)]
+            pieces.append(f"(?:{'|'.join(forms)}|(?:{coded}){{{len(part)}}})")
+        else:
+            named = f"|{re.escape(escape(part))}" if escape(part) != part else ""
+            plain = f"{slash}{{0,7}}{part}" if part in "\"'/" else re.escape(part)
+            pieces.append(f"(?:{plain}|{coded}{named})")
+    return "".join(pieces)

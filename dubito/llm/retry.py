@@ -144,7 +144,10 @@ class AttemptRetries:
 
     def is_worth_another(self, state: "RetryCallState") -> bool:
         error = _get_error(state)
-        if self.rejections < _REJECTED_RESENDS and _may_be_a_mistake(error):
+        is_rejection = isinstance(error, TryFailed) and error.kind == "rejected"
+        is_unexplained = isinstance(error, AccountFault) and error.is_unexplained
+        # The server may have rejected the request by mistake.
+        if self.rejections < _REJECTED_RESENDS and (is_rejection or is_unexplained):
             self.rejections += 1
             return True
         self.rejections = 0
@@ -215,9 +218,3 @@ class AttemptRetries:
 
 def _get_error(state: "RetryCallState") -> BaseException | None:
     return state.outcome.exception() if state.outcome else None
-
-
-def _may_be_a_mistake(error: BaseException | None) -> bool:
-    if isinstance(error, TryFailed):
-        return error.kind == "rejected"
-    return isinstance(error, AccountFault) and error.is_unexplained

@@ -79,7 +79,11 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
             apis = " and ".join(f"`api: {api}`" for api, other in protocols().items() if key in other.own_settings)
             raise _refusal(name, key, f"only {apis} has this setting", "remove it")
     if checked.base_url == ENVIRONMENT:
-        checked = checked.model_copy(update={"base_url": _address_from_environment(name, checked.api)})
+        address = os.environ.get(wire.address_variable, "").strip()
+        if not address:
+            problem = f"the value is `env`, but the environment variable {wire.address_variable} is not set"
+            raise _refusal(name, "base_url", problem)
+        checked = checked.model_copy(update={"base_url": address})
     if checked.base_url is not None and embedded_kind(checked.base_url) is None:
         server = checked.base_url.strip()
         checked = checked.model_copy(update={"base_url": server})
@@ -122,14 +126,6 @@ def _check_key_env(name: str, variable: str | None) -> None:
         )
 
 
-def _address_from_environment(name: str, api: Api) -> str:
-    variable = find_protocol(api).address_variable
-    address = os.environ.get(variable, "").strip()
-    if not address:
-        raise _refusal(name, "base_url", f"the value is `env`, but the environment variable {variable} is not set")
-    return address
-
-
 def ignored_address_variable(settings: ModelSettings) -> str | None:
     """Return the environment variable with a server address that the player ignores, if there is one."""
     wire = find_protocol(settings.api)
@@ -148,22 +144,19 @@ def _check_parameters(name: str, api: Api, parameters: Mapping[str, Any]) -> Non
             "Dubito does not fetch background responses",
             "remove it, or set `wait: batch`",
         )
+    # `text` can set any property of the response's text except its format.
     if "text" in parameters:
-        _check_text(name, api, parameters["text"])
+        text = parameters["text"]
+        if api != "responses":
+            hint = "set `verbosity` without `text`" if api == "chat" else "remove it"
+            raise _refusal(name, "parameters.text", "only `api: responses` has this parameter", hint)
+        if not isinstance(text, dict):
+            raise _refusal(name, "parameters.text", "must be a mapping, such as {verbosity: low}")
+        if "format" in text:
+            raise _refusal(name, "parameters.text.format", "Dubito sets this itself", "remove it")
     for key in (str(key) for key, _ in nested_items(parameters)):
         if key not in _TOKEN_COUNTS and any(word in key.lower() for word in _SECRET_WORDS) and "cache" not in key:
             raise _refusal(name, f"parameters.{key}", "credentials belong in an environment variable")
-
-
-def _check_text(name: str, api: Api, text: Any) -> None:
-    """Check the parameter `text`, which can set any property of the response's text except its format."""
-    if api != "responses":
-        hint = "set `verbosity` without `text`" if api == "chat" else "remove it"
-        raise _refusal(name, "parameters.text", "only `api: responses` has this parameter", hint)
-    if not isinstance(text, dict):
-        raise _refusal(name, "parameters.text", "must be a mapping, such as {verbosity: low}")
-    if "format" in text:
-        raise _refusal(name, "parameters.text.format", "Dubito sets this itself", "remove it")
 
 
 def _check_url(name: str, url: str) -> None:

@@ -104,17 +104,14 @@ class TemplateFiles:
         self.paths = {name: folder / name for name in self.sources}
         self._own = [folder]
         if extends and not sources:
-            self._own.append(self._find_extended(extends))
-            self._roots.insert(1, self._own[1])
-
-    def _find_extended(self, name: str) -> Path:
-        where = f"{one_line(str(self._own[0] / DESCRIPTION))}: extends"
-        folder = next((root / name for root in self._roots[1:] if (root / name / DESCRIPTION).is_file()), None)
-        if folder is None:
-            raise UsageError(f"{where}: no prompt {name} next to it or in the project")
-        if (folder / PARAGRAPH).is_file():
-            raise UsageError(f"{where}: {name} itself extends another prompt: extend that prompt instead")
-        return folder
+            where = f"{one_line(str(folder / DESCRIPTION))}: extends"
+            found = next((root / extends for root in self._roots[1:] if (root / extends / DESCRIPTION).is_file()), None)
+            if found is None:
+                raise UsageError(f"{where}: no prompt {extends} next to it or in the project")
+            if (found / PARAGRAPH).is_file():
+                raise UsageError(f"{where}: {extends} itself extends another prompt: extend that prompt instead")
+            self._own.append(found)
+            self._roots.insert(1, found)
 
     def has(self, name: str) -> bool:
         return any((folder / name).is_file() for folder in self._own) if self._roots else name in self.sources

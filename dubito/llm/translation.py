@@ -45,9 +45,16 @@ class Translation:
                 raise UsageError(f"{self._source}: the translation of {english!r} has other parts in braces")
         self._words = catalog.words
         self._texts = catalog.texts
-        self._patterns = [
-            (_compile_pattern(english), other) for english, other in catalog.texts.items() if _PART.search(english)
-        ]
+        self._patterns: list[tuple[re.Pattern[str], str]] = []
+        for english, other in catalog.texts.items():
+            # In every second place is the name of a part in braces.
+            literals_and_names = _PART.split(english)
+            if len(literals_and_names) > 1:
+                pieces = (
+                    rf"(?P<{piece}>[\w ,./-]+?)" if place % 2 else re.escape(piece)
+                    for place, piece in enumerate(literals_and_names)
+                )
+                self._patterns.append((re.compile("".join(pieces)), other))
         self.translate = lru_cache(_CACHED)(self._translate)
 
     def _translate(self, text: str) -> str:
@@ -78,12 +85,3 @@ class Translation:
         """Return the sentence with its translated parts, or None if one of them has no translation."""
         found = {name: self._find(part) for name, part in parts.items()}
         return None if None in found.values() else _PART.sub(lambda part: str(found[part[1]]), sentence)
-
-
-def _compile_pattern(english: str) -> re.Pattern[str]:
-    literals_and_names = _PART.split(english)
-    pieces = (
-        rf"(?P<{piece}>[\w ,./-]+?)" if place % 2 else re.escape(piece)
-        for place, piece in enumerate(literals_and_names)
-    )
-    return re.compile("".join(pieces))

@@ -261,19 +261,16 @@ def _find_status(error: Any) -> int | None:
 
 def _find_delay(parts: _ErrorParts) -> float | None:
     """Return the seconds to wait from the body: Gemini's `retryDelay`, or words such as `try again in 6m0s`."""
-    for detail in _details(parts.text):
-        if (seconds := _parse_span(str(detail.get("retrydelay", "")))) is not None:
-            return seconds
+    for part in _find_error_objects(parse_json(parts.text), _MAX_NESTING):
+        details = part.get("details")
+        for detail in details if isinstance(details, list) else ():
+            delay = detail.get("retrydelay", "") if isinstance(detail, dict) else ""
+            if (seconds := _parse_span(str(delay))) is not None:
+                return seconds
     if reset := _RESET.search(parts.text):
         return max(0.0, int(reset[1]) / 1000 - time.time())
     words = _DELAY.search(parts.text)
     return _parse_span(words[1]) if words else None
-
-
-def _details(folded: str) -> Iterator[dict[str, Any]]:
-    for part in _find_error_objects(parse_json(folded), _MAX_NESTING):
-        details = part.get("details")
-        yield from (each for each in details if isinstance(each, dict)) if isinstance(details, list) else ()
 
 
 def _parse_span(span: str) -> float | None:

@@ -44,7 +44,8 @@ class PromptPrefixes:
             first = known is None or (known.ready.is_set() and now - known.last_sent > _CACHED_SECONDS)
             if first or known is None:
                 known = self._known[key] = _Prefix()
-                self._forget()
+                if len(self._known) > _MAX_PREFIXES:
+                    self._known = {key: one for key, one in self._known.items() if not one.ready.is_set()}
             known.last_sent = now
         if first:
             try:
@@ -58,20 +59,17 @@ class PromptPrefixes:
                     check_stop(self._timing)
         yield
 
-    def _forget(self) -> None:
-        if len(self._known) > _MAX_PREFIXES:
-            self._known = {key: one for key, one in self._known.items() if not one.ready.is_set()}
 
-
+@dataclass(frozen=True, slots=True)
 class WarmUp:
     """A stage that sends the first call of each prefix alone."""
 
-    def __init__(self, prefixes: PromptPrefixes, inner: Sends) -> None:
-        self._prefixes, self._inner = prefixes, inner
+    prefixes: PromptPrefixes
+    inner: Sends
 
     def send(self, attempt: Attempt, number: int) -> Reply:
-        with self._prefixes.turn(attempt.request):
-            return self._inner.send(attempt, number)
+        with self.prefixes.turn(attempt.request):
+            return self.inner.send(attempt, number)
 
 
 def prefix_digest(request: Request) -> str:

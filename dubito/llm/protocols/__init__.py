@@ -49,7 +49,11 @@ def build_request(settings: ModelSettings, exchange: Exchange, cache_key: str) -
 def read_reply(protocol: ProtocolName, received: RawReply, origin: ReplyOrigin = "live") -> Reply:
     """Parse a received body. If it is not a model's reply, the result's `non_reply` describes it."""
     if protocol == "program":
-        return _read_program_line(received, origin)
+        # The recording of a program's answer has its line or an error.
+        recorded = as_mapping(parse_json(received.raw))
+        if isinstance(line := recorded.get("line"), str):
+            return Reply(line, "stop", None, received, origin)
+        return Reply(str(recorded.get("error")), "other", None, received, origin)
     wire, has_duplicate_keys = find_protocol(protocol), False
     try:
         body: Any = _DECODER.decode(received.raw)
@@ -76,14 +80,6 @@ def read_reply(protocol: ProtocolName, received: RawReply, origin: ReplyOrigin =
     model = replace_surrogates(name)[:_MAX_MODEL_NAME] if isinstance(name, str) and name else None
     thoughts = wire.parse_thoughts(body)
     return Reply(text, finish, usage, received, origin, charges, model=model, problem=problem, thoughts=thoughts)
-
-
-def _read_program_line(received: RawReply, origin: ReplyOrigin) -> Reply:
-    """Parse the recorded output of a program: a line or an error."""
-    body = as_mapping(parse_json(received.raw))
-    if isinstance(line := body.get("line"), str):
-        return Reply(line, "stop", None, received, origin)
-    return Reply(str(body.get("error")), "other", None, received, origin)
 
 
 def detect_protocol(raw: str) -> Api | None:

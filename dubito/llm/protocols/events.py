@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from pydantic_core import from_json
@@ -23,7 +24,13 @@ class EventReader:
 
     @property
     def visible_text(self) -> str:
-        return "\n".join(filter(None, (self.thoughts, _extract_reasoning(self.text))))[-_MAX_SHOWN:]
+        reply = None
+        # The JSON of the reply is unfinished, but may already contain its reasoning.
+        with suppress(ValueError):
+            reply = from_json(self.text[:_MAX_PARSED], allow_partial="trailing-strings")
+        reasoning = reply.get("reasoning") if isinstance(reply, dict) else None
+        shown = (self.thoughts, reasoning if isinstance(reasoning, str) else "")
+        return "\n".join(filter(None, shown))[-_MAX_SHOWN:]
 
     def add(self, data: str) -> None:
         raise NotImplementedError
@@ -42,16 +49,6 @@ class EventReader:
 def merge_values(whole: dict[str, Any], piece: Mapping[str, Any]) -> None:
     """Merge a partial object into an object. A null does not replace a value."""
     whole |= {key: value for key, value in piece.items() if value is not None or key not in whole}
-
-
-def _extract_reasoning(text: str) -> str:
-    """Return the reasoning in an unfinished JSON reply."""
-    try:
-        reply = from_json(text[:_MAX_PARSED], allow_partial="trailing-strings")
-    except ValueError:
-        return ""
-    reasoning = reply.get("reasoning") if isinstance(reply, dict) else None
-    return reasoning if isinstance(reasoning, str) else ""
 
 
 def find_member(text: str, name: str) -> str:

@@ -50,7 +50,11 @@ class MessagesEvents(EventReader):
             case "content_block_start":
                 self._blocks[event["index"]] = event["content_block"]
             case "content_block_delta" if event["delta"]["type"] in self._PARTS:
-                self._append(event["index"], self._PARTS[event["delta"]["type"]], event["delta"])
+                block, delta = self._blocks[event["index"]], event["delta"]
+                part = self._PARTS[delta["type"]]
+                block[part] = block.get(part, "") + delta[part]
+                self.text += delta[part] if part == "text" else ""
+                self.thoughts += delta[part] if part == "thinking" else ""
             case "message_delta":
                 usage = {**self._message["usage"], **{key: n for key, n in event["usage"].items() if n is not None}}
                 self._message |= {**event["delta"], "usage": usage}
@@ -58,12 +62,6 @@ class MessagesEvents(EventReader):
                 self._is_finished = True
             case "error":
                 self.error = data
-
-    def _append(self, number: int, part: str, delta: Mapping[str, Any]) -> None:
-        block = self._blocks[number]
-        block[part] = block.get(part, "") + delta[part]
-        self.text += delta[part] if part == "text" else ""
-        self.thoughts += delta[part] if part == "thinking" else ""
 
     def finished_reply(self) -> dict[str, Any] | None:
         if not self._is_finished:
@@ -89,11 +87,18 @@ class Messages(WireFormat):
         parameters = dict(settings.parameters)
         form = {"format": {"type": "json_schema", "schema": exchange.schema}} if exchange.schema else {}
         output = as_mapping(parameters.pop("output_config", None)) | form
+        messages = exchange.other_messages()
+        if exchange.history:
+            # Mark the last block of the history. From a mark, the cache looks back up to 20 blocks for an earlier mark.
+            # Each request of a player adds at most one block of history, so the mark of its previous request is at most
+            # one block back.
+            *older, last = ({"type": "text", "text": text} for text in exchange.history)
+            messages[0]["content"] = [*older, last | _CACHE_MARK, {"type": "text", "text": exchange.user}]
         body: dict[str, Any] = {
             "model": settings.model,
             "max_tokens": settings.max_output,
             **({"system": [{"type": "text", "text": exchange.system, **_CACHE_MARK}]} if exchange.system else {}),
-            "messages": _marked_messages(exchange),
+            "messages": messages,
             **({"output_config": output} if output else {}),
         }
         if cls.uses_provider(settings):
@@ -168,20 +173,6 @@ class Messages(WireFormat):
     @staticmethod
     def build_client(sdk: Any, **arguments: Any) -> Any:
         return sdk.Anthropic(**arguments, auth_token=None)
-
-
-def _marked_messages(exchange: Exchange) -> list[dict[str, Any]]:
-    """Return the messages, with a cache mark on the last block of the history.
-
-    From a mark, the cache looks back up to 20 blocks for an earlier mark. Each request of a player adds at most one
-    block of history, so the mark of its previous request is at most one block back.
-    """
-    first, *rest = exchange.other_messages()
-    if not exchange.history:
-        return [first, *rest]
-    *older, last = ({"type": "text", "text": text} for text in exchange.history)
-    content = [*older, last | _CACHE_MARK, {"type": "text", "text": exchange.user}]
-    return [first | {"content": content}, *rest]
 
 
 WIRE: Final = Messages

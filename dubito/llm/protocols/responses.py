@@ -56,10 +56,6 @@ class ResponsesEvents(EventReader):
         return self._response
 
 
-def _with_type(message: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "message", **message} if message["role"] == "assistant" else message
-
-
 class Responses(OpenAIFormat):
     label: ClassVar[str] = "the Responses API"
     reply_label: ClassVar[str] = "Responses API response"
@@ -74,9 +70,13 @@ class Responses(OpenAIFormat):
         schema = {"type": "json_schema", "name": "answer", "strict": True, "schema": exchange.schema}
         form = {"format": schema} if exchange.schema else {}
         text = as_mapping(parameters.pop("text", None)) | form
+        messages = [
+            {"type": "message", **message} if message["role"] == "assistant" else message
+            for message in exchange.other_messages()
+        ]
         body: dict[str, Any] = {
             "model": settings.model,
-            "input": [*exchange.system_message("developer"), *map(_with_type, exchange.other_messages())],
+            "input": [*exchange.system_message("developer"), *messages],
             "max_output_tokens": settings.max_output,
             "prompt_cache_key": cache_key,
             "store": False,
