@@ -29,7 +29,18 @@ class DecisionsWire(OpenAIWire):
         if not 1 <= len(questions) <= _MAX_QUESTIONS:
             raise Refusal("bad_value", name="questions", expected=f"an array with 1 to {_MAX_QUESTIONS} items")
         for place, question in enumerate(questions):
-            _check_question(question, f"questions[{place}]")
+            name, kind = f"questions[{place}]", question.get("type")
+            if kind not in ("predicate", "choice", "score"):
+                raise Refusal("bad_value", name=f"{name}.type", expected="one of predicate, choice, score")
+            if question.get("instructions") is None:
+                raise Refusal("missing", name=f"{name}.instructions")
+            if kind == "choice":
+                choices = blocks(question.get("choices"), f"{name}.choices")
+                values = [(type(choice.get("value")), choice.get("value")) for choice in choices]
+                if len(values) not in _CHOICE_COUNTS or len(set(values)) < len(values):
+                    raise Refusal("bad_value", name=f"{name}.choices", expected="2 to 255 unique choices")
+                if not all(value_type in (str, bool) for value_type, _ in values):
+                    raise Refusal("bad_value", name=f"{name}.choices", expected="values that are strings or booleans")
         return build_prompt(model, list(responses_texts(body)), {"questions": questions}, None)
 
     def reply(self, request: HouseRequest, body: JsonBody, prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
@@ -56,20 +67,3 @@ class DecisionsWire(OpenAIWire):
             "total_tokens": prompt.tokens,
         }
         return {"answers": answers, "model": prompt.model, "usage": usage}
-
-
-def _check_question(question: JsonBody, name: str) -> None:
-    """Raise Refusal for a question of an unknown type, or a choice with invalid values."""
-    kind = question.get("type")
-    if kind not in ("predicate", "choice", "score"):
-        raise Refusal("bad_value", name=f"{name}.type", expected="one of predicate, choice, score")
-    if question.get("instructions") is None:
-        raise Refusal("missing", name=f"{name}.instructions")
-    if kind != "choice":
-        return
-    choices = blocks(question.get("choices"), f"{name}.choices")
-    values = [(type(choice.get("value")), choice.get("value")) for choice in choices]
-    if len(values) not in _CHOICE_COUNTS or len(set(values)) < len(values):
-        raise Refusal("bad_value", name=f"{name}.choices", expected="2 to 255 unique choices")
-    if not all(kind in (str, bool) for kind, _ in values):
-        raise Refusal("bad_value", name=f"{name}.choices", expected="values that are strings or booleans")

@@ -11,6 +11,7 @@ import struct
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from socket import SO_LINGER, SOL_SOCKET
@@ -132,27 +133,30 @@ _EVENT_SEPARATOR: Final = b"\n\n"
 _BASES: Final[Mapping[Api, str]] = {wire.name: wire.base for wire in (*_PATHS.values(), _GEMINI)}
 
 
+@dataclass(frozen=True, slots=True)
 class _Endpoints:
     """The models' endpoints. They read requests, log calls and add the latency."""
 
-    def __init__(self, core: Core, log: CallLog, latency: float, closing: asyncio.Event) -> None:
-        self._core, self._log, self._latency, self._closing = core, log, latency, closing
+    core: Core
+    log: CallLog
+    latency: float  # seconds
+    closing: asyncio.Event
 
     async def create(self, request: Request) -> Response:
         wire = _find_wire(request)
         incoming = await _read_request(wire, request)
-        answer = self._core.create(wire, incoming, request.headers)
+        answer = self.core.create(wire, incoming, request.headers)
         response = self._respond(answer)
-        if answer.media == EVENTS and answer.delivery is None and self._latency:
+        if answer.media == EVENTS and answer.delivery is None and self.latency:
             return StreamingResponse(self._stream(answer.content), answer.status, answer.headers, EVENTS)
-        await self._wait(self._latency)
+        await self._wait(self.latency)
         return response
 
     async def _stream(self, events: bytes) -> AsyncIterator[bytes]:
         """Yield the events one by one, spread over the latency."""
         single = [event + _EVENT_SEPARATOR for event in events.split(_EVENT_SEPARATOR) if event]
         for event in single:
-            await self._wait(self._latency / len(single))
+            await self._wait(self.latency / len(single))
             yield event
 
     async def _wait(self, seconds: float) -> None:
@@ -160,19 +164,19 @@ class _Endpoints:
         if seconds:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
-                    await self._closing.wait()
+                    await self.closing.wait()
 
     async def models(self, request: Request) -> Response:
         wire = _find_wire(request)
         incoming = await _read_request(wire, request)
-        return self._respond(self._core.models(wire, incoming, request.headers, request.path_params.get("name")))
+        return self._respond(self.core.models(wire, incoming, request.headers, request.path_params.get("name")))
 
     async def refuse_unknown(self, request: Request, error: Exception) -> Response:
         is_wrong_method = isinstance(error, HTTPException) and error.status_code == 405
         kind: RefusalKind = "wrong_method" if is_wrong_method else "unknown_path"
         wire = _find_wire(request)
         refusal = Refusal(kind, method=request.method, path=request.url.path)
-        return self._respond(self._core.refuse(wire, await _read_request(wire, request), refusal))
+        return self._respond(self.core.refuse(wire, await _read_request(wire, request), refusal))
 
     async def handle_disconnect(self, request: Request, error: Exception) -> Response:
         return Response(status_code=499)
@@ -180,8 +184,8 @@ class _Endpoints:
     def _respond(self, answer: ServerAnswer) -> Response:
         """Log the call, then return the response, so that no client gets an unlogged answer."""
         if answer.delivery is not None:
-            return FaultyResponse(answer, answer.delivery, self._log, self._closing)
-        self._log.add(answer.call)
+            return FaultyResponse(answer, answer.delivery, self.log, self.closing)
+        self.log.add(answer.call)
         return Response(answer.content, answer.status, answer.headers, media_type=answer.media)
 
 

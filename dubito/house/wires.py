@@ -250,6 +250,13 @@ class AnthropicWire(Wire):
         )
 
     def reply(self, request: HouseRequest, body: JsonBody, prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
+        content: list[JsonBody] = []
+        if written.thoughts is not None:
+            signature = request.digest_for("thoughts")
+            content.append({"type": "thinking", "thinking": written.thoughts, "signature": signature})
+        # A refusal has no text, and a filtered reply the part before the filter.
+        if written.text is not None and written.end != "refused":
+            content.append({"type": "text", "text": written.text, "citations": None})
         declined = written.end in ("refused", "filtered")
         details = {"type": "refusal", "category": None, "explanation": None}
         return {
@@ -257,7 +264,7 @@ class AnthropicWire(Wire):
             "type": "message",
             "role": "assistant",
             "model": prompt.model,
-            "content": _content(request, written),
+            "content": content,
             "stop_reason": _STOP_REASONS[written.end],
             "stop_sequence": None,
             "stop_details": details if declined else None,
@@ -307,17 +314,6 @@ class AnthropicWire(Wire):
             "first_id": names[0],
             "last_id": names[-1],
         }
-
-
-def _content(request: HouseRequest, written: ModelOutput) -> list[JsonBody]:
-    """Return the blocks of a reply: none for a refusal, and the partial text if filtered."""
-    blocks: list[JsonBody] = []
-    if written.thoughts is not None:
-        signature = request.digest_for("thoughts")
-        blocks.append({"type": "thinking", "thinking": written.thoughts, "signature": signature})
-    if written.text is not None and written.end != "refused":
-        blocks.append({"type": "text", "text": written.text, "citations": None})
-    return blocks
 
 
 def _served_tier(body: JsonBody) -> str:
@@ -591,6 +587,16 @@ class ResponsesWire(OpenAIWire):
         reason = _REASONS.get(written.end)
         status = "incomplete" if reason else "completed"
         repeated = {name: value for name, value in body.items() if name in _DEFAULTS and value is not None}
+        items: list[JsonBody] = []
+        if written.thoughts is not None:
+            summary = [{"type": "summary_text", "text": written.thoughts}]
+            items.append({"id": f"rs_{request.digest_for('thoughts')[:48]}", "type": "reasoning", "summary": summary})
+        if written.text is not None:
+            content: JsonBody = {"type": "output_text", "annotations": [], "logprobs": [], "text": written.text}
+            if written.end == "refused":
+                content = {"type": "refusal", "refusal": written.text}
+            message = {"type": "message", "status": status, "role": "assistant", "content": [content]}
+            items.append({"id": f"msg_{request.digest_for('message')[:48]}", **message})
         return {
             **_DEFAULTS,
             **repeated,
@@ -602,7 +608,7 @@ class ResponsesWire(OpenAIWire):
             "error": None,
             "incomplete_details": {"reason": reason} if reason else None,
             "model": prompt.model,
-            "output": _output(request, written, status),
+            "output": items,
             "service_tier": _served_tier(body),
             "text": {"format": {"type": "text"}, "verbosity": "medium", **section(body, "text")},
             "usage": {
@@ -626,18 +632,3 @@ def responses_texts(body: JsonBody) -> Iterator[tuple[str, str]]:
     for place, item in enumerate(blocks(body["input"], "input")):
         for text in read_texts(item.get("content") or [], f"input[{place}].content"):
             yield str(item.get("role")), text
-
-
-def _output(request: HouseRequest, written: ModelOutput, status: str) -> list[JsonBody]:
-    """Return the output items: the thoughts, and the message with the text."""
-    items: list[JsonBody] = []
-    if written.thoughts is not None:
-        summary = [{"type": "summary_text", "text": written.thoughts}]
-        items.append({"id": f"rs_{request.digest_for('thoughts')[:48]}", "type": "reasoning", "summary": summary})
-    if written.text is not None:
-        content: JsonBody = {"type": "output_text", "annotations": [], "logprobs": [], "text": written.text}
-        if written.end == "refused":
-            content = {"type": "refusal", "refusal": written.text}
-        message = {"type": "message", "status": status, "role": "assistant", "content": [content]}
-        items.append({"id": f"msg_{request.digest_for('message')[:48]}", **message})
-    return items

@@ -210,11 +210,14 @@ def read_answers(reply: Reply, form: Form) -> ReadAnswers:
 def _parse_answers(values: Mapping[str, Any], form: Form) -> dict[str, ModelAnswer]:
     answers = {}
     for name, node in form.answers.items():
-        stated = _parse_probability(values.get(STATED)) if node.states == STATED else (None, False)
+        stated, is_impossible = None, False
+        if node.states == STATED and (value := values.get(STATED)) is not None:
+            is_impossible = isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1
+            stated = None if is_impossible else float(value)
         answer, shares = values[name], tuple[tuple[Any, float], ...]()
         if isinstance(node.answer, Odds):
             answer, shares = values[name] > _YES_ABOVE, ((True, values[name]), (False, 1 - values[name]))
-        answers[node.name] = ModelAnswer(answer, *stated, shares)
+        answers[node.name] = ModelAnswer(answer, stated, is_impossible, shares)
     return answers
 
 
@@ -419,14 +422,6 @@ def _normalize_shares(options: Sequence[str], shares: dict[str, float]) -> dict[
     if abs(total - 1) > _MAX_ROUNDING:
         raise ValueError(total)
     return {name: share / total for name, share in shares.items()}
-
-
-def _parse_probability(stated: object) -> tuple[float | None, bool]:
-    if stated is None:
-        return None, False
-    if isinstance(stated, bool) or not isinstance(stated, int | float) or not 0 <= stated <= 1:
-        return None, True
-    return float(stated), False
 
 
 def _refuse_constant(name: str) -> NoReturn:

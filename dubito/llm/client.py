@@ -10,6 +10,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 from urllib.parse import parse_qsl
@@ -269,19 +270,20 @@ def _has_events(response: httpx2.Response) -> bool:
     return bool(response.headers.get("content-type", "").startswith("text/event-stream"))
 
 
+@dataclass(slots=True)
 class _BoundedBody:
     """The decompressed pieces of a body, up to a size limit."""
 
-    def __init__(self, response: httpx2.Response) -> None:
-        self._response, self.is_too_large = response, False
+    response: httpx2.Response
+    is_too_large: bool = False
 
     def __iter__(self) -> Iterator[bytes]:
         size = 0
-        for piece in self._response.iter_bytes():
+        for piece in self.response.iter_bytes():
             size += len(piece)
             if size > _MAX_BYTES.get():
                 self.is_too_large = True
-                self._response.close()
+                self.response.close()
                 return
             yield piece
 

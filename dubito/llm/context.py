@@ -34,17 +34,14 @@ class PromptCounts:
         if reply.usage is None or reply.usage.input < _MIN_COUNT:
             return
         size, tokens = prompt_size(request), _most_tokens(reply)
-        is_cut = tokens * MAX_PER_TOKEN < size or any(_is_cut(size, tokens, *earlier) for earlier in self._seen)
+        is_cut = tokens * MAX_PER_TOKEN < size
+        for earlier_size, earlier_tokens in self._seen:
+            growth = size - earlier_size
+            is_cut |= growth >= _MIN_GROWTH and (tokens - earlier_tokens) * MAX_PER_TOKEN < growth
+            is_cut |= growth >= _MIN_FALL and tokens < earlier_tokens * _MIN_RATIO
         self._seen.append((size, reply.usage.input))
         if is_cut:
             raise cut_failure(reply)
-
-
-def _is_cut(size: int, tokens: int, earlier_size: int, earlier_tokens: int) -> bool:
-    growth = size - earlier_size
-    if growth >= _MIN_GROWTH and (tokens - earlier_tokens) * MAX_PER_TOKEN < growth:
-        return True
-    return growth >= _MIN_FALL and tokens < earlier_tokens * _MIN_RATIO
 
 
 def is_count_unusual(request: Request, reply: Reply) -> bool:

@@ -15,7 +15,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
-from dubito.game import EXTRACTED_OUTCOMES, FALLBACK_OUTCOME, STATED, Bool, Node, Player, Seating, Text
+from dubito.game import EXTRACTED_OUTCOMES, FALLBACK_OUTCOME, STATED, Bool, Player, Seating, Text
 from dubito.llm.adviser import Adviser, AdviserBot
 from dubito.llm.answers import NO_JSON, Form, ModelAnswer, ReadAnswers, extract_answer, find_helpful_part
 from dubito.llm.context import PromptCounts
@@ -292,11 +292,8 @@ class Conversation:
 
     def asks_probability(self, key: str) -> bool:
         """Return whether this question has a stated probability, in the reply's text or derived from its tokens."""
-        return self.form.asks_probability(key) or bool(self._settings.belief and self._nodes[key].states)
-
-    @property
-    def _nodes(self) -> Mapping[str, Node]:
-        return {node.name: node for node in self.form.answers.values()} if isinstance(self.form, Form) else {}
+        nodes = {node.name: node for node in self.form.answers.values()} if isinstance(self.form, Form) else {}
+        return self.form.asks_probability(key) or bool(self._settings.belief and nodes[key].states)
 
     def answer(self, key: str) -> ModelAnswer:
         """Return the answer to a question of the form. Raises AttemptFailed if it is missing."""

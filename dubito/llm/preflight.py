@@ -72,7 +72,15 @@ class Preflight:
                 return
         longest = max(self._replies, key=lambda pair: prompt_size(pair[0]), default=None)
         if longest is not None and not self._has_found_cut and is_count_unusual(*longest):
-            self._compare_with_short_prompt(*longest, samples[0], len(questions))
+            # Ask again with only the beginning of the rules, and compare the server's token counts.
+            short_request = build_short_request(self.settings, samples[0])
+            try:
+                short = self.asks.ask(Attempt(short_request, "preflight", self._place(len(questions))))
+            # Only the token count matters here, not the answer.
+            except (AttemptFailed, Suspended):
+                return
+            if is_cut_compared_with(*longest, short_request, short):
+                self._stop_or_warn(cut_failure(longest[1]))
 
     def _is_enough(self, *, is_short: bool) -> bool:
         """Return whether the first question is enough, since the server is slow."""
@@ -86,17 +94,6 @@ class Preflight:
         if max(seconds) >= _SLOW_SECONDS:
             self.slow_seconds = max(seconds)
         return self.slow_seconds is not None
-
-    def _compare_with_short_prompt(self, request: Request, reply: Reply, sample: "Sample", decision: int) -> None:
-        """Ask again with only the beginning of the rules, and compare the server's token counts."""
-        short_request = build_short_request(self.settings, sample)
-        try:
-            short = self.asks.ask(Attempt(short_request, "preflight", self._place(decision)))
-        # Only the token count matters here, not the answer.
-        except (AttemptFailed, Suspended):
-            return
-        if is_cut_compared_with(request, reply, short_request, short):
-            self._stop_or_warn(cut_failure(reply))
 
     def _check(self, decision: int, sample: "Sample") -> None:
         """Ask a question. Stop the run or warn if the model does not answer it."""

@@ -68,7 +68,20 @@ class Recording:
         place = attempt.place
         self.budget.count_question(place.game)
         recorded = self.earlier.find_finished(attempt)
-        reply = self._ask_and_record(attempt) if recorded is None else self._recorded_reply(recorded, attempt)
+        if recorded is None:
+            reply = self._ask_and_record(attempt)
+        else:
+            if (recorded.request, recorded.draw) != (attempt.request.digest, attempt.draw):
+                raise RunStopped(
+                    f"{place}: this request differs from the one recorded in this run, since a file or the version of "
+                    "Dubito has changed",
+                    hint="resume with the files and the version that the run started with, or choose another --output",
+                )
+            if recorded.raw is None:
+                failed = AttemptFailed(cast(Cause, recorded.cause), "recorded outcome")
+                failed.origin = "tape"
+                raise failed
+            reply = read_recorded_reply(attempt.request.protocol, self.log.text(recorded.raw))
         if place.is_in_game:
             self.count_reply(reply.origin)
         return reply
@@ -95,23 +108,6 @@ class Recording:
                 usage=reply.usage.counts if reply and reply.usage else None,
                 model=reply.model if reply else None,
             )
-
-    def _recorded_reply(self, recorded: RecordedAttempt, attempt: Attempt) -> Reply:
-        """Return the recorded reply, or raise the recorded AttemptFailed.
-
-        Raises RunStopped if the recorded request differs, because code or files have changed.
-        """
-        if (recorded.request, recorded.draw) != (attempt.request.digest, attempt.draw):
-            raise RunStopped(
-                f"{attempt.place}: this request differs from the one recorded in this run, since a file or the "
-                "version of Dubito has changed",
-                hint="resume with the files and the version that the run started with, or choose another --output",
-            )
-        if recorded.raw is None:
-            failed = AttemptFailed(cast(Cause, recorded.cause), "recorded outcome")
-            failed.origin = "tape"
-            raise failed
-        return read_recorded_reply(attempt.request.protocol, self.log.text(recorded.raw))
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,16 @@ class TemplateFiles:
     ) -> None:
         if name in trees:
             return
-        trees[name] = self._parse(environment, name)
+        try:
+            trees[name] = environment.parse(self.source(name), name)
+            environment.compile(trees[name], name)
+        except TemplateSyntaxError as error:
+            where = f"{self.paths[name]}, line {error.lineno}"
+            raise UsageError(f"{where}: {describe_template_error(error)}; correct it") from None
+        # Python's compiler raises this if the template is nested too deeply.
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            problem = f"it cannot be compiled: {describe_template_error(error)}"
+            raise UsageError(f"{self.paths[name]}: {problem}; correct it") from None
         for other in meta.find_referenced_templates(trees[name]):
             if other is None:
                 raise UsageError(f"{self.paths[name]}: the name of an included file must be a literal string")
@@ -155,20 +164,6 @@ class TemplateFiles:
                 where = f"{self.paths[name]}, line {_include_line(trees[name], other)}"
                 raise UsageError(f"{where}: RecursionError: {problem}; correct the template")
             self._add_reachable(environment, other, trees, (*includers, name))
-
-    def _parse(self, environment: Environment, name: str) -> nodes.Template:
-        try:
-            tree = environment.parse(self.source(name), name)
-            environment.compile(tree, name)
-        except TemplateSyntaxError as error:
-            raise UsageError(
-                f"{self.paths[name]}, line {error.lineno}: {describe_template_error(error)}; correct it"
-            ) from None
-        # Python's compiler raises this if the template is nested too deeply.
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            problem = f"it cannot be compiled: {describe_template_error(error)}"
-            raise UsageError(f"{self.paths[name]}: {problem}; correct it") from None
-        return tree
 
     def find_location(self, error: BaseException) -> str:
         """Return the file and line of the template that raised an error."""

@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final, Protocol, TypeVar
@@ -179,13 +180,13 @@ class Keeper:
         self._process.wait()
 
 
+@dataclass(eq=False, slots=True)
 class KeeperBot:
     """A bot running in its keeper's namespaces."""
 
+    keeper: Keeper
+    end: int  # file descriptor that is readable once the process has ended
     pid: int | None = None  # the pid is unknown outside its namespace
-
-    def __init__(self, keeper: Keeper, end: int) -> None:
-        self._keeper, self.end = keeper, end
 
     def has_ended(self) -> bool:
         looks = select.poll()
@@ -193,11 +194,11 @@ class KeeperBot:
         return bool(looks.poll(0))
 
     def signal(self, number: int) -> None:
-        self._keeper.signal(number)
+        self.keeper.signal(number)
 
     def shut(self) -> int | str:
         os.close(self.end)
-        return self._keeper.end_all()
+        return self.keeper.end_all()
 
 
 def _start_with_retries(start: Callable[[], _Started]) -> _Started:

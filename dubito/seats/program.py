@@ -118,19 +118,16 @@ def check_program(
         complete["folder"] = str(folder.relative_to(home) if folder.is_relative_to(home) else folder)
     program = find_program(name, complete, home)
     files = {*program.files(), *(path for path in files_below(folder) if path.is_file())} if folder else program.files()
-    return {**complete, "files": _digest_files(sorted(files), program.home)}
-
-
-def _digest_files(files: Sequence[Path], home: Path) -> str:
-    total = sha256()
-    for path in files:
+    digest = sha256()
+    for path in sorted(files):
         try:
             content = path.read_bytes()
         except OSError as error:
             raise UsageError(f"cannot read {one_line(str(path))}, a program's file: {error.strerror}") from None
-        total.update(f"{os.path.relpath(path, home)}\0{len(content)}\0".encode("utf-8", "surrogateescape"))
-        total.update(content)
-    return total.hexdigest()
+        relative = os.path.relpath(path, program.home)
+        digest.update(f"{relative}\0{len(content)}\0".encode("utf-8", "surrogateescape"))
+        digest.update(content)
+    return {**complete, "files": digest.hexdigest()}
 
 
 def find_program(name: str, settings: Mapping[str, Any], home: Path) -> BotProgram:
