@@ -21,7 +21,7 @@ from dubito.llm.recording import differing_parts, find_nearest
 from dubito.llm.request import parse_json
 from dubito.report.documents import CachedModel, CacheObject
 from dubito.store.folder import DATABASE
-from dubito.store.model_log import ModelLog, StoredRequest
+from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 
 _FILE: Final = "cache.db"
@@ -44,9 +44,24 @@ def stats(folder: Path, as_json: bool) -> None:
     """Count the cached replies by server and model."""
     with closing(_cache_in_folder(folder)) as opened:
         damaged, older = list[str](), list[str]()
-        entries = Counter((entry.server, _model(entry)) for entry in _readable_entries(opened, damaged, older))
+        entries = Counter[tuple[str, str]]()
+        for entry in _readable_entries(opened, damaged, older):
+            model = json.loads(entry.request)["body"].get("model")
+            entries[entry.server, one_line(str(model), 80)] += 1
         if as_json:
-            print_document(_stats(opened, entries, len(older), len(damaged)))
+            models = [
+                CachedModel(server=server, model=model, replies=count)
+                for (server, model), count in sorted(entries.items())
+            ]
+            document = CacheObject(
+                folder=str(opened.folder),
+                replies=len(opened),
+                bytes=opened.bytes,
+                older=len(older),
+                damaged=len(damaged),
+                models=models,
+            )
+            print_document(document)
             return
         rows = [[server, model, f"{count}"] for (server, model), count in sorted(entries.items())]
         title = f"{len(opened):,} replies, {opened.bytes:,} bytes in the cache {folder.resolve()}"
@@ -56,20 +71,6 @@ def stats(folder: Path, as_json: bool) -> None:
         _note_damaged(damaged)
     if others := _other_caches(folder):
         note(f"there are other caches: {_cache_flags(others)}")
-
-
-def _stats(opened: ReplyCache, entries: Counter[tuple[str, str]], older: int, damaged: int) -> CacheObject:
-    models = [
-        CachedModel(server=server, model=model, replies=count) for (server, model), count in sorted(entries.items())
-    ]
-    return CacheObject(
-        folder=str(opened.folder),
-        replies=len(opened),
-        bytes=opened.bytes,
-        older=older,
-        damaged=damaged,
-        models=models,
-    )
 
 
 @cache.command()
@@ -198,26 +199,22 @@ def explain(what: str, run: Path | None, folder: Path) -> None:
             "digits of a digest",
         )
     with closing(_cache_in_folder(folder)) as opened:
-        _explain(opened, request)
-
-
-def _explain(opened: ReplyCache, request: StoredRequest) -> None:
-    key = compute_key(request.server, request.digest, request.draw)
-    if key in opened:
-        say(f"the cache has a reply: {key}")
-        return
-    damaged: list[str] = []
-    entry = find_nearest(_readable_entries(opened, damaged), request.server, request.text, request.draw)
-    _note_damaged(damaged)
-    if entry is None:
-        say(f"the cache {opened.folder} {'has no readable replies' if damaged else 'is empty'}")
-        if others := _other_caches(opened.folder):
-            note(f"there are other caches: {_cache_flags(others)}")
-        return
-    say(f"the cache has no reply to this request; the most similar entry, {entry.key}, differs in:")
-    for difference in differing_parts(request.server, request.text, request.draw, entry):
-        wanted, stored = _escape_unprintable(difference.wanted), _escape_unprintable(difference.stored)
-        say(f"- {difference.part}\n  request: {wanted}\n  cached: {stored}")
+        key = compute_key(request.server, request.digest, request.draw)
+        if key in opened:
+            say(f"the cache has a reply: {key}")
+            return
+        damaged: list[str] = []
+        entry = find_nearest(_readable_entries(opened, damaged), request.server, request.text, request.draw)
+        _note_damaged(damaged)
+        if entry is None:
+            say(f"the cache {opened.folder} {'has no readable replies' if damaged else 'is empty'}")
+            if others := _other_caches(opened.folder):
+                note(f"there are other caches: {_cache_flags(others)}")
+            return
+        say(f"the cache has no reply to this request; the most similar entry, {entry.key}, differs in:")
+        for difference in differing_parts(request.server, request.text, request.draw, entry):
+            wanted, stored = _escape_unprintable(difference.wanted), _escape_unprintable(difference.stored)
+            say(f"- {difference.part}\n  request: {wanted}\n  cached: {stored}")
 
 
 def _complete_key(opened: ReplyCache, key: str) -> str:
@@ -246,10 +243,6 @@ def _other_caches(folder: Path) -> list[Path]:
 def _cache_flags(folders: Sequence[Path]) -> str:
     more = f" and {len(folders) - _MAX_SUGGESTED_CACHES} more" if len(folders) > _MAX_SUGGESTED_CACHES else ""
     return " or ".join(f"--cache {quote(one_line(str(folder)))}" for folder in folders[:_MAX_SUGGESTED_CACHES]) + more
-
-
-def _model(entry: CacheEntry) -> str:
-    return one_line(str(json.loads(entry.request)["body"].get("model")), 80)
 
 
 def _escape_unprintable(text: str) -> str:

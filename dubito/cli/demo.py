@@ -1,6 +1,7 @@
 """`dubito demo`: a complete run of fake models against bots, without a key or a network."""
 
 from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,7 +44,8 @@ def demo(output: Path | None, game: Game, local: bool, tables: bool) -> int:
     results. With --local, a small language model is downloaded once and plays two games against three bots.
     """
     here = Path.cwd()
-    folder = output or _next_free_folder(here / "runs")
+    number = next(number for number in count(1) if not Path(f"runs/demo-{number}").exists())
+    folder = output or Path(f"runs/demo-{number}")
     registry = find_bots(here, game.name)
     flags = [*_game_flag(game), *["--local"] * local, "--output", folder]
     same_command = build_command("demo", *flags)
@@ -72,7 +74,13 @@ def demo(output: Path | None, game: Game, local: bool, tables: bool) -> int:
         say(f"results digest: {second.results_digest}\n")
         say(f"all tables: {build_command('demo', *flags, '--tables')}")
     say(f"the cache: {build_command('cache', 'stats', '--cache', folder / 'cache')}")
-    say(_suggest_next_run(first))
+    names = [row.name for row in ranking(first.tally, first.experiment.names, first.game.results)]
+    best_bot = next(name for name in names if name not in first.models)
+    with_model = ["--contenders", f"openai:MODEL,{best_bot}", "--games", 20]
+    say("\nTo play a real model with your key (or ANTHROPIC_API_KEY and anthropic:MODEL):")
+    say(f"  OPENAI_API_KEY=... {build_command('run', *_game_flag(game), *with_model)}")
+    if game.name == DUBITO and Path("examples/models.yaml").is_file():
+        say(f"or edit examples/models.yaml and run\n  {build_command('run', 'examples/models.yaml')}")
     return 0
 
 
@@ -90,28 +98,8 @@ def _play_local(registry: Registry, here: Path, folder: Path, same_command: str,
     return 0
 
 
-def _suggest_next_run(run: RunResult) -> str:
-    best = next(
-        row.name for row in ranking(run.tally, run.experiment.names, run.game.results) if row.name not in run.models
-    )
-    run_model = build_command("run", *_game_flag(run.game), "--contenders", f"openai:MODEL,{best}", "--games", 20)
-    suggestion = f"""
-To play a real model with your key (or ANTHROPIC_API_KEY and anthropic:MODEL):
-  OPENAI_API_KEY=... {run_model}"""
-    if run.game.name != DUBITO or not Path("examples/models.yaml").is_file():
-        return suggestion
-    return f"{suggestion}\nor edit examples/models.yaml and run\n  {build_command('run', 'examples/models.yaml')}"
-
-
 def _game_flag(game: Game) -> list[str]:
     return [*([] if game.name == DUBITO else ["--game", game.name]), *games_path_words()]
-
-
-def _next_free_folder(runs: Path) -> Path:
-    number = 1
-    while (runs / f"demo-{number}").exists():
-        number += 1
-    return (runs / f"demo-{number}").relative_to(Path.cwd())
 
 
 def _config(registry: Registry) -> dict[str, Any]:

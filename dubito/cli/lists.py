@@ -15,10 +15,10 @@ from dubito.cli.options import game_option, games_path_option, given_permits, js
 from dubito.cli.output import GamesProgress, note, print_document, say, table
 from dubito.errors import one_line
 from dubito.game import Family, Game
-from dubito.game.find import Registry, find_bots, package_of, usable_games
+from dubito.game.find import find_bots, package_of, usable_games
 
 if TYPE_CHECKING:
-    from dubito.report.documents import BotsObject, GamesObject
+    from dubito.report.documents import GamesObject
 
 
 @click.group(cls=LazyListing, places={}, invoke_without_command=True)
@@ -28,11 +28,8 @@ if TYPE_CHECKING:
 @click.pass_context
 def games(context: click.Context, openspiel: bool, as_json: bool) -> None:
     """List the games, or check your own game."""
-    if context.invoked_subcommand is None:
-        _list_games(openspiel, as_json)
-
-
-def _list_games(openspiel: bool, as_json: bool) -> None:
+    if context.invoked_subcommand is not None:
+        return
     here = Path.cwd()
     games, faults = usable_games(here)
     families = [family for family in games if isinstance(family, Family)]
@@ -40,7 +37,17 @@ def _list_games(openspiel: bool, as_json: bool) -> None:
     if as_json:
         print_document(_games_object(games, origins, openspiel))
     elif openspiel:
-        _print_members(next(family for family in families if family.name == "openspiel"))
+        family = next(family for family in families if family.name == "openspiel")
+        members = [*family.members()]
+        playable, barred = ([one for one in members if (one.why_not is None) is here] for here in (True, False))
+        rows = [[f"{family.name}:{one.name}", _format_seats(one.seats), one.about] for one in playable]
+        table(f"{len(rows)} games of {family.name} can be played", ["game", "players", "hidden information"], rows)
+        reasons = Counter(one.why_not or "" for one in barred)
+        groups = [
+            [why, ", ".join(one.name for one in barred if one.why_not == why)] for why, _ in reasons.most_common()
+        ]
+        table(f"{len(barred)} cannot be played", ["reason", "games"], groups)
+        note(f"put parameters in parentheses: {family.name}:kuhn_poker(players=3); some games require them")
     else:
         rows = [[game.name, _format_seats(game.seats), game.summary] for game in games if isinstance(game, Game)]
         more = [[f"{family.name}:NAME", "", family.summary] for family in families]
@@ -82,17 +89,6 @@ def _games_object(
     )
 
 
-def _print_members(family: Family) -> None:
-    members = [*family.members()]
-    playable, barred = ([one for one in members if (one.why_not is None) is here] for here in (True, False))
-    rows = [[f"{family.name}:{one.name}", _format_seats(one.seats), one.about] for one in playable]
-    table(f"{len(rows)} games of {family.name} can be played", ["game", "players", "hidden information"], rows)
-    reasons = Counter(one.why_not or "" for one in barred)
-    groups = [[why, ", ".join(one.name for one in barred if one.why_not == why)] for why, _ in reasons.most_common()]
-    table(f"{len(barred)} cannot be played", ["reason", "games"], groups)
-    note(f"put parameters in parentheses: {family.name}:kuhn_poker(players=3); some games require them")
-
-
 def _format_seats(seats: tuple[int, int]) -> str:
     least, most = seats
     return f"{least}" if least == most else f"{least} to {most}"
@@ -107,8 +103,51 @@ def bots(context: click.Context, game: Game, as_json: bool) -> None:
 
     Shows each bot's name, strategy, origin and file, then unfinished bots and broken files.
     """
-    if context.invoked_subcommand is None:
-        _list_bots(game, as_json)
+    if context.invoked_subcommand is not None:
+        return
+    here = Path.cwd()
+    registry = find_bots(here, game.name)
+    if as_json:
+        from dubito.report.documents import BotsObject, BrokenFile, ListedBot  # imported late: only --json needs it
+
+        document = BotsObject(
+            game=registry.game.name,
+            bots=[
+                ListedBot(
+                    name=bot.name,
+                    strategy=bot.summary,
+                    origin=str(bot.cls.origin),
+                    file=_relative_path(bot.file, here),
+                    usual=bot.usual,
+                    repeatable=bot.repeatable,
+                    missing=list(bot.missing),
+                )
+                for bot in registry.playable()
+            ],
+            broken=[
+                BrokenFile(file=_relative_path(broken.file, here), reason=broken.reason) for broken in registry.broken
+            ],
+        )
+        print_document(document)
+        return
+    rows = []
+    for bot in registry.playable():
+        strategy = (
+            bot.summary if bot.repeatable else f"{bot.summary} (not repeatable: uses randomness that cannot be seeded)"
+        )
+        if bot.cls.interface:
+            strategy += f" ({bot.cls.interface})"
+        if not bot.usual:
+            strategy += " (plays only if named)"
+        rows.append([bot.name, strategy, one_line(str(bot.cls.origin)), _relative_path(bot.file, here)])
+    table(f"{len(rows)} bots", ["bot", "strategy", "origin", "file"], rows)
+    for _, bot in sorted(registry.bots.items()):
+        if bot.missing:
+            say(f"unfinished: {_relative_path(bot.file, here)}: missing {', '.join(bot.missing)}")
+    if replacements := registry.describe_replaced(registry.replaced):
+        say(f"note: {replacements}")
+    for broken in registry.broken:
+        say(f"broken: {_relative_path(broken.file, here)}: {broken.reason}")
 
 
 @click.command("check")
@@ -136,53 +175,6 @@ def check_bot(bot: str, game: Game) -> int:
     if not games.findings:
         say(f"{one_line(spec.name)} passed all checks in {turns}.")
     return 1 if games.findings else 0
-
-
-def _list_bots(game: Game, as_json: bool) -> None:
-    here = Path.cwd()
-    registry = find_bots(here, game.name)
-    if as_json:
-        print_document(_bots_object(registry, here))
-        return
-    rows = []
-    for bot in registry.playable():
-        strategy = (
-            bot.summary if bot.repeatable else f"{bot.summary} (not repeatable: uses randomness that cannot be seeded)"
-        )
-        if bot.cls.interface:
-            strategy += f" ({bot.cls.interface})"
-        if not bot.usual:
-            strategy += " (plays only if named)"
-        rows.append([bot.name, strategy, one_line(str(bot.cls.origin)), _relative_path(bot.file, here)])
-    table(f"{len(rows)} bots", ["bot", "strategy", "origin", "file"], rows)
-    for _, bot in sorted(registry.bots.items()):
-        if bot.missing:
-            say(f"unfinished: {_relative_path(bot.file, here)}: missing {', '.join(bot.missing)}")
-    if replacements := registry.describe_replaced(registry.replaced):
-        say(f"note: {replacements}")
-    for broken in registry.broken:
-        say(f"broken: {_relative_path(broken.file, here)}: {broken.reason}")
-
-
-def _bots_object(registry: Registry, here: Path) -> "BotsObject":
-    from dubito.report.documents import BotsObject, BrokenFile, ListedBot  # imported late: only --json needs it
-
-    return BotsObject(
-        game=registry.game.name,
-        bots=[
-            ListedBot(
-                name=bot.name,
-                strategy=bot.summary,
-                origin=str(bot.cls.origin),
-                file=_relative_path(bot.file, here),
-                usual=bot.usual,
-                repeatable=bot.repeatable,
-                missing=list(bot.missing),
-            )
-            for bot in registry.playable()
-        ],
-        broken=[BrokenFile(file=_relative_path(broken.file, here), reason=broken.reason) for broken in registry.broken],
-    )
 
 
 def _relative_path(file: Path, here: Path) -> str:

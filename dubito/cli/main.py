@@ -192,19 +192,8 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command line, by default the arguments of this process, and exit with its code."""
-    _open_streams()
-    with _signals_as_ctrl_c():
-        try:
-            sys.exit(_run_command(arguments))
-        finally:
-            set_games_path(())
-
-
-def _open_streams() -> None:
-    """Make the standard streams usable if the shell closed them or their encoding lacks characters.
-
-    A closed stream (`>&-`) is reopened on the null device. Otherwise the next file opened would get its number.
-    """
+    # Make the standard streams usable if the shell closed them or their encoding lacks characters. A closed stream
+    # (`>&-`) is reopened on the null device. Otherwise the next file opened would get its number.
     streams = {"stdin": sys.stdin, "stdout": sys.stdout, "stderr": sys.stderr}
     for number, (name, opened) in enumerate(streams.items()):
         if opened is None:
@@ -214,6 +203,11 @@ def _open_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
+    with _signals_as_ctrl_c():
+        try:
+            sys.exit(_run_command(arguments))
+        finally:
+            set_games_path(())
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from dubito.experiment.resolved import ResolvedRun
 from dubito.experiment.run import find_finished_run
 from dubito.experiment.shards import IncompleteShards, default_folder, describe_spending, read_shards
 from dubito.experiment.shards import merge as merge_shards
-from dubito.experiment.stored import Run, open_recorded_run
+from dubito.experiment.stored import open_recorded_run
 from dubito.game.find import find_bots
 from dubito.hooks import comparison_parts
 from dubito.report import documents
@@ -26,7 +26,6 @@ from dubito.report.run_tables import arm_tables, contender_tables
 from dubito.report.tables import ComparisonPart
 from dubito.report.verdicts import describe_verdict
 from dubito.stats.ranking import contender_pairs, relate_contenders
-from dubito.store.spend import Caps
 
 
 @click.command()
@@ -55,7 +54,15 @@ def merge(
     RUN... are the folders of the shards. Missing, unfinished, duplicate or foreign shards are reported. The cost of all
     models is always printed.
     """
-    shards = _load_shards(runs, limited_call_options({"budget": budget}).caps)
+    caps = limited_call_options({"budget": budget}).caps
+    try:
+        shards = read_shards(runs)
+    except IncompleteShards as error:
+        for line in describe_spending(error.shards, caps):
+            note(line)
+        raise
+    for line in describe_spending(shards, caps):
+        note(line)
     whole = shards[0].experiment.unsharded
     resolved = ResolvedRun.load(whole, find_bots(Path.cwd(), whole.game))
     folder = output or default_folder(shards)
@@ -72,19 +79,6 @@ def merge(
         say(f"report: {index}")
     print_next_steps(folder, tables, run)
     return 0
-
-
-def _load_shards(runs: tuple[Path, ...], caps: Caps) -> list[Run]:
-    """Return the shards after printing what they have spent. Raises UsageError if any is missing or unfinished."""
-    try:
-        shards = read_shards(runs)
-    except IncompleteShards as error:
-        for line in describe_spending(error.shards, caps):
-            note(line)
-        raise
-    for line in describe_spending(shards, caps):
-        note(line)
-    return shards
 
 
 @click.command()

@@ -19,7 +19,7 @@ from dubito.game import Game
 from dubito.llm.prompts import load_prompt
 from dubito.llm.protocols import find_protocol
 from dubito.report.documents import CheckedFeature, ServerObject
-from dubito.workshop.server_check import ServerCheck, ServerReport, config_entry, list_models
+from dubito.workshop.server_check import ServerCheck, config_entry, list_models
 
 _MAX_LISTED: Final = 20  # names of models
 
@@ -53,9 +53,27 @@ def check(model: str | None, prompt: str, game: Game, as_json: bool, **flags: An
         report = checks.run()
     entry = config_entry(providers()[model.partition(":")[0]]["bot"], report.settings)
     if as_json:
-        print_document(_describe_server(report, entry))
+        document = ServerObject(
+            checks=[
+                CheckedFeature(check=one.check, status=one.status, finding=one.finding, advice=one.advice)
+                for one in report.findings
+            ],
+            usable=report.is_usable,
+            model=report.model,
+            entry=entry,
+            calls=report.calls,
+            seconds=round(report.seconds, 3),
+        )
+        print_document(document)
     else:
-        _print_report(report, entry)
+        cells = [
+            [one.check, one.status, f"{one.finding}; {one.advice}" if one.advice else one.finding]
+            for one in report.findings
+        ]
+        answered = f"{report.model} answered" if report.model else "the model answered"
+        table(f"{answered}: {report.calls} calls in {report.seconds:.1f} s", ["check", "result", "finding"], cells)
+        say("An entry for `contenders` or `bots` in a config:")
+        say(f"- {yaml.safe_dump(entry, default_flow_style=True, sort_keys=False, width=10_000).strip()}")
     return 0 if report.is_usable else 1
 
 
@@ -69,28 +87,3 @@ def _find_only_model(flags: Mapping[str, Any], game: Game) -> str:
         listed = ", ".join(f"{provider}:{one_line(name, 80)}" for name in names[:_MAX_LISTED])
         raise UsageError(f"the server has {len(names)} models; give one of them: {listed or 'it lists no names'}")
     return f"{provider}:{names[0]}"
-
-
-def _print_report(report: ServerReport, entry: dict[str, Any]) -> None:
-    cells = [
-        [one.check, one.status, f"{one.finding}; {one.advice}" if one.advice else one.finding]
-        for one in report.findings
-    ]
-    answered = f"{report.model} answered" if report.model else "the model answered"
-    table(f"{answered}: {report.calls} calls in {report.seconds:.1f} s", ["check", "result", "finding"], cells)
-    say("An entry for `contenders` or `bots` in a config:")
-    say(f"- {yaml.safe_dump(entry, default_flow_style=True, sort_keys=False, width=10_000).strip()}")
-
-
-def _describe_server(report: ServerReport, entry: dict[str, Any]) -> ServerObject:
-    return ServerObject(
-        checks=[
-            CheckedFeature(check=one.check, status=one.status, finding=one.finding, advice=one.advice)
-            for one in report.findings
-        ],
-        usable=report.is_usable,
-        model=report.model,
-        entry=entry,
-        calls=report.calls,
-        seconds=round(report.seconds, 3),
-    )

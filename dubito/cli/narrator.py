@@ -17,7 +17,7 @@ from dubito.game.moves import Forfeit
 from dubito.game.record import GameRecord, Records
 from dubito.game.words import describe_forfeit, describe_start
 from dubito.show.opponents import Thought
-from dubito.show.session import Moment, Session
+from dubito.show.session import Session
 
 
 class Narrator:
@@ -37,13 +37,30 @@ class Narrator:
         self._voice(describe_start(session.game.words, session.state, session.reader))
         while not session.over:
             if not session.state.over:
-                self._begin_move()
+                state = session.state
+                self._seat, turn = state.seat, state.turns_played + 1
+                if turn > self._turn:
+                    self._wait()
+                    self._hand_to_show = self._teller.describe_hand(self._seat) if self._show_hands else ""
+                self._turn = turn
+                self._show_thinking()
             try:
                 moment = next(session)
             finally:
                 self._voice.hide_thinking()
             self._show_hand()
-            self._print_move(moment)
+            output = moment.output
+            parts = (
+                () if isinstance(output, Forfeit) else self._teller.describe_move(moment.seat, output, moment.events)
+            )
+            for each in parts:
+                truth = f"[{each.truth}]" if self._show_hands and each.truth else ""
+                if text := " ".join(filter(None, (each.sentence, truth))):
+                    self._print_line(text)
+            for fault in moment.faults:
+                note(fault)
+            if isinstance(output, Forfeit):
+                self._print_line(describe_forfeit(output.seat, session.reader, session.game))
         self._voice("\n".join(self._teller.ending()))
 
     def print_aside(self, text: str) -> None:
@@ -61,15 +78,6 @@ class Narrator:
     def show_partial_reply(self, seat: int, words: str) -> None:
         self._voice.show_thinking(self._session.reader.name(seat), words)
 
-    def _begin_move(self) -> None:
-        state = self._session.state
-        self._seat, turn = state.seat, state.turns_played + 1
-        if turn > self._turn:
-            self._wait()
-            self._hand_to_show = self._teller.describe_hand(self._seat) if self._show_hands else ""
-        self._turn = turn
-        self._show_thinking()
-
     def _show_thinking(self) -> None:
         if self._session.thinks(self._seat):
             self._voice.show_thinking(self._session.reader.name(self._seat))
@@ -78,19 +86,6 @@ class Narrator:
         if self._hand_to_show:
             self._print_line(f"[{self._session.reader.name(self._seat)} holds {self._hand_to_show}]")
         self._hand_to_show = ""
-
-    def _print_move(self, moment: Moment) -> None:
-        output, session = moment.output, self._session
-        for each in (
-            () if isinstance(output, Forfeit) else self._teller.describe_move(moment.seat, output, moment.events)
-        ):
-            truth = f"[{each.truth}]" if self._show_hands and each.truth else ""
-            if text := " ".join(filter(None, (each.sentence, truth))):
-                self._print_line(text)
-        for fault in moment.faults:
-            note(fault)
-        if isinstance(output, Forfeit):
-            self._print_line(describe_forfeit(output.seat, session.reader, session.game))
 
     def _print_line(self, text: str) -> None:
         self._voice(f"{max(1, self._turn):4}. {text}")

@@ -272,7 +272,15 @@ class GameCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; raises UsageError if a rule belongs to another game."""
-        known, rest = self._parse_known_flags(ctx, list(args))
+        # The flags that do not depend on the game are parsed first, since they name the game.
+        options = [each for each in self.params if isinstance(each, click.Option)]
+        parser = click.Command(self.name, params=[*options]).make_parser(ctx)
+        parser.ignore_unknown_options = True
+        try:
+            known, rest, _ = parser.parse_args(list(args))
+        except click.UsageError:
+            # The real parser reports it.
+            known, rest = {}, []
         _set_games_path_option(ctx, None, [Path(folder) for folder in known.get("games_path") or ()])
         is_asked = any(word.startswith("--") for word in rest) or not {*args}.isdisjoint(ctx.help_option_names)
         rules: list[click.Parameter] = self._rules(self._game(known, rest)) if is_asked else []
@@ -306,18 +314,6 @@ class GameCommand(click.Command):
             if listed:
                 with formatter.section(heading):
                     formatter.write_dl(listed)
-
-    def _parse_known_flags(self, ctx: click.Context, args: list[str]) -> tuple[dict[str, Any], list[str]]:
-        """Return the values of the flags that do not depend on the game, and the remaining arguments."""
-        options = [each for each in self.params if isinstance(each, click.Option)]
-        parser = click.Command(self.name, params=[*options]).make_parser(ctx)
-        parser.ignore_unknown_options = True
-        try:
-            known, rest, _ = parser.parse_args(args)
-        except click.UsageError:
-            # The real parser reports it.
-            return {}, []
-        return known, rest
 
     def _game(self, known: Mapping[str, Any], rest: Sequence[str]) -> Game:
         """Return the game that --game or the config names; raises UsageError."""

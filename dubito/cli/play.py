@@ -136,16 +136,28 @@ def _play_setup(
 
 def _play_until_over(opponents: Opponents, sitting: Sitting, config: Path | None, pace: float | None) -> Sitting | None:
     """Play the game and return it, or return None if the person left."""
-    others = [sitting.reader.name(seat) for seat in range(len(sitting.setup.players)) if seat != sitting.me]
+    seats = [sitting.reader.name(seat) for seat in range(len(sitting.setup.players))]
+    others = [name for seat, name in enumerate(seats) if seat != sitting.me]
     voice, wait = make_voice(others, opponents.game.results.lie_words[0]), make_pause(pace)
-    _print_welcome(sitting, voice)
+    voice(f"Players, in playing order: {', '.join(seats)}.")
+    voice(sitting.rules()[0])
+    voice(f"{sitting.words.HOW} {_COMMANDS}")
+    voice()
+    for line in sitting.start:
+        voice(line)
     try:
         while not sitting.state.over:
             try:
                 if _play_move(sitting, voice) and not (sitting.is_asked or sitting.repeats):
                     wait()
             except RunStopped as error:
-                sitting = _resume_after_error(opponents, sitting, error, voice)
+                voice(describe_trouble(error))
+                read_line("Press Enter to try again, or Ctrl-D to leave. ")
+                opponents.try_again()
+                # Go on with the game before the failed turn.
+                again = seat_person(opponents, sitting.setup, sitting.number)
+                again.replay(sitting.outputs, again.step)
+                sitting = again
     except EOFError:
         say("\nYou left before the game was over.")
         if sitting.asks_models:
@@ -173,16 +185,6 @@ def _default_bots(game: Game) -> list[str]:
     return [bot.name for bot in find_bots(Path.cwd(), game.name).hand_written()][: max(1, game.seats[0] - 1)]
 
 
-def _print_welcome(sitting: Sitting, voice: Voice) -> None:
-    seats = [sitting.reader.name(seat) for seat in range(len(sitting.setup.players))]
-    voice(f"Players, in playing order: {', '.join(seats)}.")
-    voice(sitting.rules()[0])
-    voice(f"{sitting.words.HOW} {_COMMANDS}")
-    voice()
-    for line in sitting.start:
-        voice(line)
-
-
 def _play_move(sitting: Sitting, voice: Voice) -> bool:
     """Make a move and print it. Return whether anything was printed."""
     before = sitting.words.cheer(sitting.state, sitting.me)
@@ -201,16 +203,6 @@ def _play_move(sitting: Sitting, voice: Voice) -> bool:
     if cheer and not before:
         voice(cheer)
     return bool(words)
-
-
-def _resume_after_error(opponents: Opponents, sitting: Sitting, error: RunStopped, voice: Voice) -> Sitting:
-    """Ask the person to retry, and return the game before the failed turn."""
-    voice(describe_trouble(error))
-    read_line("Press Enter to try again, or Ctrl-D to leave. ")
-    opponents.try_again()
-    again = seat_person(opponents, sitting.setup, sitting.number)
-    again.replay(sitting.outputs, again.step)
-    return again
 
 
 def _play_typed_move(sitting: Sitting, voice: Voice) -> tuple[Moment, list[str]]:
@@ -345,11 +337,8 @@ def _print_address(address: str, host: str, open_to_all: bool, games: Path, mode
     if models:
         say(f"Model players: {', '.join(models)}")
     say(f"Games are saved in {games}. Press Ctrl-C to stop.")
-    if browser and _has_screen() and not webbrowser.open(address):
-        note("cannot open a browser; open this address yourself")
-
-
-def _has_screen() -> bool:
-    """Return whether there is a screen for a browser. Otherwise a text browser would take over the terminal."""
     chosen = any(os.environ.get(name) for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY"))
-    return chosen or sys.platform in ("darwin", "win32")
+    # Without a screen, a text browser would take over the terminal.
+    has_screen = chosen or sys.platform in ("darwin", "win32")
+    if browser and has_screen and not webbrowser.open(address):
+        note("cannot open a browser; open this address yourself")

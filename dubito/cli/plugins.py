@@ -18,20 +18,15 @@ def plugins() -> None:
     rows = []
     for name, plugin in sorted(manager().list_name_plugin()):
         module = plugin.__name__ if isinstance(plugin, ModuleType | type) else plugin
+        added = []  # such as `command audit`
+        for hook in manager().get_hookcallers(plugin) or ():
+            if hook.name in ("commands", "executors"):
+                kind = hook.name.removesuffix("s")
+                added += [f"{kind} {place}" for place in getattr(plugin, hook.name)()]
+            else:
+                added.append(hook.name.replace("_", " "))
         origin = "Dubito" if name in shipped else f"an installed package ({module})"
-        rows.append([name, ", ".join(_additions(plugin)), origin])
+        rows.append([name, ", ".join(added), origin])
     table(f"{len(rows)} plugins", ["plugin", "adds", "origin"], rows)
     for fault in faults:
         note(fault)
-
-
-def _additions(plugin: object) -> list[str]:
-    """Return what a plugin adds, such as `command audit`."""
-    added = []
-    for hook in manager().get_hookcallers(plugin) or ():
-        if hook.name in ("commands", "executors"):
-            kind = hook.name.removesuffix("s")
-            added += [f"{kind} {name}" for name in getattr(plugin, hook.name)()]
-        else:
-            added.append(hook.name.replace("_", " "))
-    return added

@@ -59,7 +59,6 @@ from dubito.workshop.recordings import (
 from dubito.workshop.trial import (
     ScoreRow,
     Trial,
-    TrialAnswer,
     TrialEntry,
     TrialOptions,
     compare_answers,
@@ -276,7 +275,18 @@ def print_trial(entries: Sequence[TrialEntry], files: Sequence[str], trial: Tria
     """Print the results of a test. `files` are the names of the position files."""
     _print_answers(entries, trial, price)
     if len(entries) > 1:
-        _print_agreement(entries, files, trial.answers[0], trial.answers[1])
+        first_answers, second_answers = trial.answers
+        one, two = (entry.name for entry in entries)
+        headers = ["node", "positions", "same answer %", f"{one} yes, {two} no", f"{one} no, {two} yes"]
+        cells = [
+            [row.node, f"{row.positions}", cell_text(row.same, "rate"), f"{row.to_yes}", f"{row.to_no}"]
+            for row in compare_answers(first_answers, second_answers)
+        ]
+        table(f"{one_line(one)} and {one_line(two)} at positions that both answered", headers, cells)
+        for name, first, second in zip(files, first_answers, second_answers, strict=True):
+            if None not in (first.answer, second.answer) and first.answer != second.answer:
+                answers = (describe_answer(first.answer), describe_answer(second.answer))
+                say(f"different: {name}: {one_line(one)} {answers[0]}, {one_line(two)} {answers[1]}")
     if players := calibrations(tally_statements(trial.answers), [entry.name for entry in entries]):
         of = entries[0].prompt.game.results.stated
         show(calibration_table(players, of), calibration_bins(players, "calibration-bins"))
@@ -321,25 +331,6 @@ def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | N
 def _tokens_and_cost(row: ScoreRow) -> list[str]:
     tokens = ["-"] * 3 if row.tokens is None else [f"{count:.0f}" for count in row.tokens]
     return [*tokens, "-" if row.picodollars is None else dollars(round(row.picodollars))]
-
-
-def _print_agreement(
-    entries: Sequence[TrialEntry],
-    files: Sequence[str],
-    trial_answers: Sequence[TrialAnswer],
-    other: Sequence[TrialAnswer],
-) -> None:
-    one, two = (entry.name for entry in entries)
-    headers = ["node", "positions", "same answer %", f"{one} yes, {two} no", f"{one} no, {two} yes"]
-    cells = [
-        [row.node, f"{row.positions}", cell_text(row.same, "rate"), f"{row.to_yes}", f"{row.to_no}"]
-        for row in compare_answers(trial_answers, other)
-    ]
-    table(f"{one_line(one)} and {one_line(two)} at positions that both answered", headers, cells)
-    for name, first, second in zip(files, trial_answers, other, strict=True):
-        if None not in (first.answer, second.answer) and first.answer != second.answer:
-            answers = (describe_answer(first.answer), describe_answer(second.answer))
-            say(f"different: {name}: {one_line(one)} {answers[0]}, {one_line(two)} {answers[1]}")
 
 
 @click.command()
@@ -389,7 +380,9 @@ def test(
     entries = _entries([name] if against is None else [name, against], settings, game)
     recorded = read_positions(_folder(game) if positions is None else positions, game, Path.cwd())
     check_model_calls(model, settings, game, calls)
-    _note_end(settings)
+    today = datetime.now(UTC).date()
+    for sentence in end_warnings(build_account(settings).server, settings.model, settings.parameters, today):
+        note(sentence)
     folder = output or trial_folder(entries, recorded)
     with suggest_resume(folder, flags=True), question_progress(len(recorded) * len(entries), quiet) as progress:
         done = run_trial(entries, recorded, folder, TrialOptions(calls, model_progress(quiet), progress))
@@ -399,12 +392,6 @@ def test(
     if not as_json:
         print_trial(entries, list(recorded), done, price_of_model(settings, calls))
     return judge_trial(entries, done, expected, as_json)
-
-
-def _note_end(settings: ModelSettings) -> None:
-    today = datetime.now(UTC).date()
-    for sentence in end_warnings(build_account(settings).server, settings.model, settings.parameters, today):
-        note(sentence)
 
 
 def _folder(game: Game) -> Path:

@@ -90,7 +90,14 @@ def _write_pages(run: Path | None, output: Path | None, games: str | None, odds:
         if games is not None or odds:
             flag = "--games" if games is not None else "--odds"
             raise UsageError(f"{flag} only works with runs, and this is a saved game", hint="leave it out")
-        return _write_game_page(run, output or run.with_name(f"{run.name}-report"))
+        folder = output or run.with_name(f"{run.name}-report")
+        text = shared_page(load_shared_game(run))
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"cannot write a report at {one_line(str(folder))}: {error.strerror}") from None
+        write_whole(folder / "index.html", text)
+        return folder / "index.html"
     with open_run_folder(run) as folder:
         if run is not None and run.is_file() and output is None:
             output = run.with_name(f"{run.name}-report")
@@ -103,17 +110,6 @@ def _write_pages(run: Path | None, output: Path | None, games: str | None, odds:
                 note(f"manifest mismatch: {opened.changed_game}")
         name, given = (run.stem, str(run)) if run is not None and run.is_file() else ("", None)
         return write_report(folder, output=output, games=games, odds=odds, name=name, given=given)
-
-
-def _write_game_page(game: Path, folder: Path) -> Path:
-    """Write a saved game as the folder's only page and return its path."""
-    text = shared_page(load_shared_game(game))
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot write a report at {one_line(str(folder))}: {error.strerror}") from None
-    write_whole(folder / "index.html", text)
-    return folder / "index.html"
 
 
 def _write_site(runs: tuple[Path, ...], site: Path, given: dict[str, Any]) -> Path:

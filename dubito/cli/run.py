@@ -178,13 +178,31 @@ def print_result(
 def print_warnings(run: ResolvedRun, calls: CallOptions) -> None:
     """Print warnings before the run starts."""
     experiment = run.experiment
-    _print_bot_warnings(run)
+    bots = {player.bot.name: player.bot for player in run.players}
+    if replacements := run.registry.describe_replaced(bots):
+        note(f"note: {replacements}")
+    for name, bot in sorted(bots.items()):
+        if not bot.repeatable:
+            note(f"note: games with {name} are not repeatable: its file uses randomness that cannot be seeded")
+    if experiment.on_bot_error == "fallback" and experiment.bot_deadline is not None:
+        note("note: games in which a bot exceeds bot_deadline are not repeatable, since speed depends on the machine")
     if len(experiment.players) == 1 and experiment.book is None:
         note(f"note: {one_line(experiment.players[0].name)} only plays against itself; add another bot to compare it")
     if experiment.has_programs and not experiment.seed_sha256:
         note("note: the seed is known, so programs and agents could compute all cards")
     if run.models:
-        _print_model_warnings(run, calls)
+        # Imported late, since runs of bots load no clients.
+        from dubito.experiment.model_players import announced_ends, old_price_warnings, unused_address_warnings
+
+        today = datetime.now(UTC).date()
+        for sentence in announced_ends(run, today) if calls.preflight and not calls.offline else ():
+            note(sentence)
+        for sentence in old_price_warnings(run, calls, today) if calls.caps.usd is not None else ():
+            note(sentence)
+        for sentence in unused_address_warnings(run):
+            note(sentence)
+        if experiment.shard and (caps := calls.caps.describe()):
+            note(f"note: this shard's share of the run's budget is {caps}")
 
 
 def _print_limit(run: ResolvedRun, config: Config, calls: CallOptions) -> None:
@@ -196,36 +214,6 @@ def _print_limit(run: ResolvedRun, config: Config, calls: CallOptions) -> None:
             f"note: this plays only {run.experiment.games} games, since the calls of {one_line(paid.name)} may cost "
             "money; set games, budget or stop for more"
         )
-
-
-def _print_model_warnings(run: ResolvedRun, calls: CallOptions) -> None:
-    # Imported late, since runs of bots load no clients.
-    from dubito.experiment.model_players import (
-        announced_ends,
-        old_price_warnings,
-        unused_address_warnings,
-    )
-
-    today = datetime.now(UTC).date()
-    for sentence in announced_ends(run, today) if calls.preflight and not calls.offline else ():
-        note(sentence)
-    for sentence in old_price_warnings(run, calls, today) if calls.caps.usd is not None else ():
-        note(sentence)
-    for sentence in unused_address_warnings(run):
-        note(sentence)
-    if run.experiment.shard and (caps := calls.caps.describe()):
-        note(f"note: this shard's share of the run's budget is {caps}")
-
-
-def _print_bot_warnings(run: ResolvedRun) -> None:
-    bots, experiment = {player.bot.name: player.bot for player in run.players}, run.experiment
-    if replacements := run.registry.describe_replaced(bots):
-        note(f"note: {replacements}")
-    for name, bot in sorted(bots.items()):
-        if not bot.repeatable:
-            note(f"note: games with {name} are not repeatable: its file uses randomness that cannot be seeded")
-    if experiment.on_bot_error == "fallback" and experiment.bot_deadline is not None:
-        note("note: games in which a bot exceeds bot_deadline are not repeatable, since speed depends on the machine")
 
 
 def play_with_progress(

@@ -78,7 +78,13 @@ def seat(
     /openapi.json; docs/seat.md has an example. CONFIG is the same as for `dubito run`. Its contenders can include
     agents, written as `{name: mine, remote: true}`. RUN is the folder of such a run, which is continued.
     """
-    address, given = _parse_address(listen), {**flags, **rules}
+    host, colon, port = (listen or "").rpartition(":")
+    if listen is not None and not (port.isascii() and port.isdecimal() and (host or not colon)):
+        raise UsageError(
+            f"--listen: not an address: {one_line(listen, 80)}", hint="use one like 127.0.0.1:8765, or a port"
+        )
+    address = host.strip("[]") or "127.0.0.1", int(port) if listen is not None else None
+    given = {**flags, **rules}
     if (started := find_started_run(config)) is not None:
         refuse_other_settings(started, "games", "listen", "allow_host", "token_file", "tables", "quiet")
         checked = load_stored_config(started, given)
@@ -97,7 +103,11 @@ def seat(
         for one in seats.values():
             one.end_run(reason)
         code = print_result(result, new=True, tables=tables)
-        _wait_for_agents([*seats.values()], _STOPPED_LINGER_SECONDS if code else _LINGER_SECONDS)
+        # Give all agents time to see that the run is over, or stop at Ctrl-C.
+        until = time.monotonic() + (_STOPPED_LINGER_SECONDS if code else _LINGER_SECONDS)
+        with suppress(KeyboardInterrupt):
+            while (now := time.monotonic()) < until and not all(one.has_left(now) for one in seats.values()):
+                time.sleep(_POLL_SECONDS)
     return code
 
 
@@ -123,7 +133,13 @@ def _serve_seats(
     }
     with serve.listen(*address) as listener:
         answer = union_schema([node.answer for node in game.nodes])
-        app = make_agent_app([*seats.values()], host, allowed, apps := _load_apps(), answer)
+        apps: dict[str, ASGIApp] = {}
+        for path, place in agent_apps().items():
+            try:
+                apps[path] = import_place(place)()
+            except UsageError as error:
+                note(f"note: {error}")
+        app = make_agent_app([*seats.values()], host, allowed, apps, answer)
         with serve.serve_in_thread(app, listener):
             if not is_loopback(bound_to := listener.getsockname()[0]):
                 note(f"Warning: {one_line(bound_to)} is not encrypted. Anyone on the network can read the tokens.")
@@ -141,16 +157,6 @@ def _serve_seats(
                     one.end_run("stopped")
 
 
-def _parse_address(text: str | None) -> tuple[str, int | None]:
-    """Parse HOST:PORT or PORT into host and port. Raises UsageError."""
-    host, colon, port = (text or "").rpartition(":")
-    if text is not None and not (port.isascii() and port.isdecimal() and (host or not colon)):
-        raise UsageError(
-            f"--listen: not an address: {one_line(text, 80)}", hint="use one like 127.0.0.1:8765, or a port"
-        )
-    return host.strip("[]") or "127.0.0.1", int(port) if text is not None else None
-
-
 def _read_agent_config(
     path: Path | None, opponents: str | None, name: str, deadline: float | None, flags: Mapping[str, Any]
 ) -> Config:
@@ -166,22 +172,3 @@ def _read_agent_config(
     elif deadline is not None or name != _AGENT:
         raise UsageError("--name and --deadline are for a config without an agent", hint="set them in the config")
     return config
-
-
-def _load_apps() -> "dict[str, ASGIApp]":
-    """Return the plugins' apps by path. Print the reason if one cannot be loaded."""
-    apps = {}
-    for path, place in agent_apps().items():
-        try:
-            apps[path] = import_place(place)()
-        except UsageError as error:
-            note(f"note: {error}")
-    return apps
-
-
-def _wait_for_agents(seats: "Sequence[AgentSeat]", seconds: float) -> None:
-    """Wait until all agents have seen that the run is over, for at most `seconds` or until Ctrl-C."""
-    until = time.monotonic() + seconds
-    with suppress(KeyboardInterrupt):
-        while (now := time.monotonic()) < until and not all(one.has_left(now) for one in seats):
-            time.sleep(_POLL_SECONDS)

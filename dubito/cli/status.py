@@ -13,10 +13,9 @@ import click
 from dubito.cli.options import json_option, open_run_folder, run_argument
 from dubito.cli.output import note, print_document, say, table
 from dubito.errors import DubitoError, UsageError, one_line
-from dubito.experiment.counts import GameCounts
 from dubito.experiment.experiment import describe_fake_models
 from dubito.experiment.saved_config import continue_command
-from dubito.experiment.stop import PairStanding, describe_standing, describe_stop_rule, pair_standings
+from dubito.experiment.stop import describe_standing, describe_stop_rule, pair_standings
 from dubito.experiment.stored import Run, open_recorded_run, read_player_kinds, store_errors_as_usage_errors
 from dubito.game import PlayerKind
 from dubito.hooks import find_batch_sender
@@ -44,22 +43,25 @@ def status(run: Path | None, as_json: bool) -> None:
         _list_runs(run, runs, as_json)
         return
     with open_run_folder(run) as folder:
-        _print_run_status(folder, str(run or folder), as_json)
-
-
-def _print_run_status(folder: Path, name: str, as_json: bool) -> None:
-    manifest = run_folder.load_manifest(folder)
-    if run_folder.is_policy(manifest):
-        _status_of_policies(folder, name, manifest["identity"], as_json)
-        return
-    if not (folder / run_folder.DATABASE).exists():
-        raise UsageError(f"{one_line(name)} has no {run_folder.DATABASE}")
-    if run_folder.is_trial(manifest):
-        with store_errors_as_usage_errors(), RunDb.open(folder / run_folder.DATABASE) as db:
-            _status_of_trial(ModelLog(db), name, read_player_kinds(manifest), as_json)
-        return
-    with open_recorded_run(folder) as run:
-        _status_of_run(run, name, as_json)
+        name = str(run or folder)
+        manifest = run_folder.load_manifest(folder)
+        if run_folder.is_policy(manifest):
+            _status_of_policies(folder, name, manifest["identity"], as_json)
+            return
+        if not (folder / run_folder.DATABASE).exists():
+            raise UsageError(f"{one_line(name)} has no {run_folder.DATABASE}")
+        if run_folder.is_trial(manifest):
+            with store_errors_as_usage_errors(), RunDb.open(folder / run_folder.DATABASE) as db:
+                log = ModelLog(db)
+                if as_json:
+                    print_document(_status_object(name, log, read_player_kinds(manifest), trial=True))
+                    return
+                say("test of prompts: no games are played")
+                # The players in this log are prompts, so they have no kinds.
+                _print_models(log, {}, "positions")
+            return
+        with open_recorded_run(folder) as stored_run:
+            _status_of_run(stored_run, name, as_json)
 
 
 def _status_of_run(run: Run, name: str, as_json: bool) -> None:
@@ -82,20 +84,6 @@ def _status_of_run(run: Run, name: str, as_json: bool) -> None:
     if as_json:
         print_document(status)
         return
-    _print_plan(run)
-    say(f"state: {status.state}")
-    if status.resume is not None:
-        say(f"to continue: {status.resume}")
-    _print_pairs(run, pairs)
-    if log.players():
-        say(f"so far: {counts}")
-    _print_models(log, run.kinds, "games")
-    _print_awaited(status)
-    _print_digest(status, counts)
-
-
-def _print_plan(run: Run) -> None:
-    """Print the kinds of players, the shard, and how many games are counted."""
     if fake_models := describe_fake_models(run.kinds):
         say(fake_models)
     if shard := run.planned.shard:
@@ -104,20 +92,21 @@ def _print_plan(run: Run) -> None:
     say(f"games: {run.counts.counted:,} of {at_most}{run.planned.games:,} counted")
     if run.planned.stop:
         say(f"stops: {describe_stop_rule(run.planned, run.game)}")
-
-
-def _print_pairs(run: Run, pairs: Sequence[PairStanding]) -> None:
+    say(f"state: {status.state}")
+    if status.resume is not None:
+        say(f"to continue: {status.resume}")
     for pair in pairs:
         say(describe_standing(pair, run.planned))
-
-
-def _status_of_trial(log: ModelLog, name: str, kinds: Mapping[str, PlayerKind], as_json: bool) -> None:
-    if as_json:
-        print_document(_status_object(name, log, kinds, trial=True))
-        return
-    say("test of prompts: no games are played")
-    # The players in this log are prompts, so they have no kinds.
-    _print_models(log, {}, "positions")
+    if log.players():
+        say(f"so far: {counts}")
+    _print_models(log, run.kinds, "games")
+    _print_awaited(status)
+    if not counts.counted:
+        say("results digest: none, since no game is counted yet")
+    else:
+        # The digest covers fewer games if later ones finished first.
+        of = "" if counts.counted == counts.finished else f" of the first {counts.counted:,} games"
+        say(f"results digest{of}: {status.results_digest}")
 
 
 def _status_of_policies(folder: Path, name: str, identity: Mapping[str, Any], as_json: bool) -> None:
@@ -166,15 +155,6 @@ def _print_awaited(status: StatusObject) -> None:
         say(f"pending: {to} since {min(batch.since for batch in batches)}{until} (UTC; {name}{more})")
     if status.to_be_sent:
         say(f"next batch: {status.to_be_sent:,} requests")
-
-
-def _print_digest(status: StatusObject, counts: GameCounts) -> None:
-    """Print the results digest, and which games it covers if more games are finished."""
-    if not counts.counted:
-        say("results digest: none, since no game is counted yet")
-        return
-    of = "" if counts.counted == counts.finished else f" of the first {counts.counted:,} games"
-    say(f"results digest{of}: {status.results_digest}")
 
 
 def _cost(own: PlayerLog) -> str:

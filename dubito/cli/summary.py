@@ -292,14 +292,12 @@ def exit_code(run: RunResult, command: str | None = None) -> int:
     next_step = by_kind.get(type(run.failure), resume)
     if isinstance(run.failure, BotError) and run.experiment.kinds[run.failure.bot] == "agent":
         next_step = resume
-    note(f"dubito: {why}; {_describe_saved_games(run)}; {next_step}")
-    return 128 + run.stop_signal if run.failure is None else 3
-
-
-def _describe_saved_games(run: RunResult) -> str:
     if not run.models or (not run.counts.replies and run.counts.finished == run.counts.counted):
-        return f"{run.counts.counted:,} of {run.experiment.games:,} games are saved in {run.folder}"
-    return f"{run.counts}, in {run.folder}; you will not pay for these replies again"
+        saved = f"{run.counts.counted:,} of {run.experiment.games:,} games are saved in {run.folder}"
+    else:
+        saved = f"{run.counts}, in {run.folder}; you will not pay for these replies again"
+    note(f"dubito: {why}; {saved}; {next_step}")
+    return 128 + run.stop_signal if run.failure is None else 3
 
 
 def print_next_steps(folder: Path, tables: bool, run: RunResult) -> None:
@@ -308,23 +306,15 @@ def print_next_steps(folder: Path, tables: bool, run: RunResult) -> None:
         was = "was secret during play" if run.experiment.seed_sha256 else "was known"
         say(f"seed: {run.experiment.seed} ({was})")
     say(f"run folder: {folder}")
-    games = _games_to_significance(run)
-    if games is not None and (longer := continue_command(folder, run.experiment, "--games", games)):
-        say(f"to settle first place: {longer}")
+    # A run that stops by a rule, is a shard or had a secret seed cannot be extended.
+    is_fixed = run.experiment.stop or run.experiment.shard or run.experiment.seed_sha256
+    # The games that would probably make the top difference significant, if it is not.
+    more_games = None if is_fixed else _relate(run).more_games
+    if more_games:
+        a_deal = run.experiment.games_per_deal
+        games = -(-(run.tally.games + more_games) // a_deal) * a_deal
+        if longer := continue_command(folder, run.experiment, "--games", games):
+            say(f"to settle first place: {longer}")
     if not tables:
         all_tables = continue_command(folder, run.experiment, "--tables")
         say(f"to see more: {build_command('report', folder, '--open')}{f', or {all_tables}' if all_tables else ''}")
-
-
-def _games_to_significance(run: RunResult) -> int | None:
-    """Return how many games would probably make the top difference significant; None if it is, or if unknown.
-
-    Also None if the run cannot be extended.
-    """
-    if run.experiment.stop or run.experiment.shard or run.experiment.seed_sha256:
-        return None
-    more_games = _relate(run).more_games
-    if not more_games:
-        return None
-    a_deal = run.experiment.games_per_deal
-    return -(-(run.tally.games + more_games) // a_deal) * a_deal

@@ -151,7 +151,11 @@ class TerminalVoice:
     def _colour(self, line: str) -> Text:
         cards = line.removeprefix(HAND).split()
         if not self._plain and line.startswith(HAND) and {*cards} <= _SIGNS.keys():
-            return Text(" ").join([Text(HAND.rstrip(), "bold"), *(_draw_card(_SIGNS[card]) for card in cards)])
+            drawn = [Text(HAND.rstrip(), "bold")]
+            for sign in (_SIGNS[card] for card in cards):
+                ink = "magenta" if sign == "★" else "red" if sign in _RED else "black"
+                drawn.append(Text(f" {sign} ", f"bold {ink} on white"))
+            return Text(" ").join(drawn)
         text = Text(printable(line))
         if not self._plain:
             for pattern, style in self._words.items():
@@ -159,8 +163,3 @@ class TerminalVoice:
             for place, name in enumerate(self._names):
                 text.highlight_regex(rf"(?<!\w){re.escape(name)}(?!\w)", f"bold {_SEATS[place % len(_SEATS)]}")
         return text
-
-
-def _draw_card(sign: str) -> Text:
-    ink = "magenta" if sign == "★" else "red" if sign in _RED else "black"
-    return Text(f" {sign} ", f"bold {ink} on white")

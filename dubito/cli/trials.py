@@ -15,7 +15,7 @@ from dubito.experiment.stored import check_replayable, open_recorded_run
 from dubito.report.documents import Interval, PromptResult, TrialObject
 from dubito.workshop.cassettes import PromptChanged, load_cassette, load_entry, play_cassette, record_run, save_cassette
 from dubito.workshop.recordings import record_from_run
-from dubito.workshop.trial import ScoreRow, Trial, TrialEntry, TrialOptions, score_rows
+from dubito.workshop.trial import Trial, TrialEntry, TrialOptions, score_rows
 from dubito.workshop.verdict import Expectation, compare_rights, compare_trials, describe_trial
 
 
@@ -73,38 +73,35 @@ def judge_trial(entries: Sequence[TrialEntry], trial: Trial, expected: Sequence[
     else:
         verdict = compare_trials((names[0], names[1]), (rows[0], rows[1]), *trial.answers)
     if as_json:
-        print_document(_to_document(entries, rows, trial, verdict, unmet))
+        results = []
+        for name, row in zip(names, rows, strict=True):
+            tokens_in, _, tokens_out = row.tokens or (None, None, None)
+            result = PromptResult(
+                prompt=name,
+                positions=row.positions,
+                yes=Interval.model_validate(row.yes),
+                right=Interval.model_validate(row.right),
+                invalid=Interval.model_validate(row.invalid),
+                causes=row.causes,
+                tokens_in=tokens_in,
+                tokens_out=tokens_out,
+            )
+            results.append(result)
+        same, difference = None, None
+        if len(entries) > 1:
+            same = sum(one.answer == other.answer is not None for one, other in zip(*trial.answers, strict=True))
+            difference = compare_rights(*trial.answers)
+        document = TrialObject(
+            model=entries[0].settings.model,
+            prompts=results,
+            same_answers=same,
+            right_difference=None if difference is None else Interval.model_validate(difference),
+            verdict=verdict,
+            unmet=unmet,
+        )
+        print_document(document)
     else:
         say(verdict)
         for fault in unmet:
             note(f"expectation not met: {fault}")
     return 1 if unmet else 0
-
-
-def _to_document(
-    entries: Sequence[TrialEntry], rows: Sequence[ScoreRow], trial: Trial, verdict: str, unmet: list[str]
-) -> TrialObject:
-    difference = compare_rights(*trial.answers) if len(entries) > 1 else None
-    pairs = zip(*trial.answers, strict=True) if len(entries) > 1 else ()
-    return TrialObject(
-        model=entries[0].settings.model,
-        prompts=[_to_result(entry.name, row) for entry, row in zip(entries, rows, strict=True)],
-        same_answers=sum(one.answer == other.answer is not None for one, other in pairs) if len(entries) > 1 else None,
-        right_difference=None if difference is None else Interval.model_validate(difference),
-        verdict=verdict,
-        unmet=unmet,
-    )
-
-
-def _to_result(name: str, row: ScoreRow) -> PromptResult:
-    tokens_in, _, tokens_out = row.tokens or (None, None, None)
-    return PromptResult(
-        prompt=name,
-        positions=row.positions,
-        yes=Interval.model_validate(row.yes),
-        right=Interval.model_validate(row.right),
-        invalid=Interval.model_validate(row.invalid),
-        causes=row.causes,
-        tokens_in=tokens_in,
-        tokens_out=tokens_out,
-    )

@@ -94,7 +94,10 @@ def watch(
     """
     if len(what) == 1 and "," in what[0] and not os.path.exists(what[0]):
         raise UsageError(f"separate players with spaces, not commas: {what[0].replace(',', ' ')}")
-    of_run = not what or (len(what) == 1 and _is_run_argument(what[0]))
+    of_run = not what
+    if len(what) == 1:
+        # Bots are identifiers, and models contain a colon.
+        of_run = os.path.exists(what[0]) or not (what[0].isidentifier() or ":" in what[0])
     refuse_flags((*_NEW_GAME_FLAGS, *flags["rules"]) if of_run else (), "only works for a new game; name its bots")
     refuse_flags(() if web else ("port", "host", "allow_host"), "needs --web")
     refuse_flags(("pace",) if web and of_run else (), "cannot be used with --web; choose the pace on the page")
@@ -111,10 +114,6 @@ def watch(
     else:
         with open_game(_table_order(what, flags)) as game:
             _play_and_print(game, pace, show_hands, flags["save"])
-
-
-def _is_run_argument(word: str) -> bool:
-    return os.path.exists(word) or not (word.isidentifier() or ":" in word)
 
 
 def _table_order(names: tuple[str, ...], flags: dict[str, Any]) -> TableOrder:
@@ -163,21 +162,17 @@ def print_new_games(
         if missed:
             note(f"{missed:,} game{'s' * (missed != 1)} skipped")
         try:
-            _print_followed_game(followed, game, wait, show_hands)
+            # Raises an error if the replay differs from the record.
+            story = followed.games.play(game)
+            thoughts = _group_by_move(followed.questions(game, story)["decisions"])
+            voice = make_voice(story["names"], story["lie"])
+            voice(f"Game {game}: {', '.join(story['names'])}.")
+            _narrate_with_thoughts(followed.games.replay(game)[0], thoughts, Narrator(show_hands, voice, wait))
         except DubitoError as error:
             note(f"cannot show game {game}: {error}")
         for pair in followed.pairs():
             note(pair)
     note(followed.standing())
-
-
-def _print_followed_game(followed: FollowedRun, game: int, wait: Callable[[], None], show_hands: bool) -> None:
-    # Raises an error if the replay differs from the record.
-    story = followed.games.play(game)
-    thoughts = _group_by_move(followed.questions(game, story)["decisions"])
-    voice = make_voice(story["names"], story["lie"])
-    voice(f"Game {game}: {', '.join(story['names'])}.")
-    _narrate_with_thoughts(followed.games.replay(game)[0], thoughts, Narrator(show_hands, voice, wait))
 
 
 def show_saved_game(path: Path, wait: Callable[[], None], show_hands: bool, site: WebAddress | None) -> None:
