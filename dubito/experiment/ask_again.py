@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from dubito.errors import UsageError, join_names, one_line
-from dubito.experiment.experiment import PlayerSpec, kind_of_player
+from dubito.experiment.experiment import kind_of_player
 from dubito.experiment.models import open_programs
 from dubito.experiment.stored import Run
 from dubito.llm.recording import Differs, ReplayRecording
@@ -54,8 +54,15 @@ def compare_with(
     Raises Differs if the files of one are not those in the manifest.
     """
     for spec in run.experiment.players:
-        if spec.name in started:
-            _check_files(spec, run)
+        if spec.name not in started:
+            continue
+        home, settings = run.registry.working_directory, spec.settings
+        given = {key: value for key, value in settings.items() if key not in ("files", "folder")}
+        folder = home / settings["folder"] if "folder" in settings else None
+        now = check_program(spec.name, given, {}, folder, home)["files"]
+        if now != settings.get("files"):
+            details = [f"recorded: {one_line(str(settings.get('files')))}", f"now: {now}"]
+            raise Differs(one_line(spec.name), "the program's files are not those in the manifest (SHA-256)", details)
     return {
         name: replace(player, record=lambda program: _AnswerCheck(recording, program), records_faults=True)
         for name, player in started.items()
@@ -92,14 +99,3 @@ def _read_answer(reply: Reply) -> Any:
 def _describe_reply(reply: Reply) -> str:
     prefix = "" if reply.finish == "stop" else "an error: "
     return f"{prefix}{one_line(reply.text or '', _MAX_ANSWER)}"
-
-
-def _check_files(spec: PlayerSpec, run: Run) -> None:
-    """Raise Differs if the program's files are not those in the manifest."""
-    home, settings = run.registry.working_directory, spec.settings
-    given = {key: value for key, value in settings.items() if key not in ("files", "folder")}
-    folder = home / settings["folder"] if "folder" in settings else None
-    now = check_program(spec.name, given, {}, folder, home)["files"]
-    if now != settings.get("files"):
-        details = [f"recorded: {one_line(str(settings.get('files')))}", f"now: {now}"]
-        raise Differs(one_line(spec.name), "the program's files are not those in the manifest (SHA-256)", details)

@@ -41,36 +41,27 @@ class CallOptions:
 
 def call_options(config: Config, working_directory: Path, permits: Permits = _NO_PERMITS) -> CallOptions:
     """Return the call options that a config sets. Raises UsageError if its prices or its patience are invalid."""
+    prices: Mapping[str, Price] = {}
+    if config.prices:
+        from dubito.llm.price_list import read_prices  # imported late, since most runs set no prices
+
+        prices = read_prices(config.prices, "prices", working_directory)
+    patience = parse_duration(config.patience.replace(" ", "")) if isinstance(config.patience, str) else None
+    if patience is None or not 1 <= patience <= _MAX_PATIENCE:
+        given = one_line(repr(config.patience), 60)
+        raise UsageError(f"patience: must be a time from 1s to 7d, such as 90s, 30m or 2h, not {given}")
     usd = config.budget.usd
     return CallOptions(
         in_flight=config.in_flight,
         cache=Path(config.cache),
         offline=config.offline,
         caps=Caps(config.budget.calls, config.budget.tokens, None if usd is None else int(Decimal(repr(usd)) * PICO)),
-        prices=_read_prices(config, working_directory),
+        prices=prices,
         preflight=config.preflight,
-        patience=_parse_patience(config.patience),
+        patience=patience,
         on_unusable=config.on_unusable,
         permits=permits,
     )
-
-
-def _read_prices(config: Config, working_directory: Path) -> "Mapping[str, Price]":
-    if not config.prices:
-        return {}
-    from dubito.llm.price_list import read_prices  # imported late, since most runs set no prices
-
-    return read_prices(config.prices, "prices", working_directory)
-
-
-def _parse_patience(text: str | float) -> float:
-    """Convert a time such as `30m` to seconds. Raises UsageError."""
-    seconds = parse_duration(text.replace(" ", "")) if isinstance(text, str) else None
-    if seconds is None or not 1 <= seconds <= _MAX_PATIENCE:
-        raise UsageError(
-            f"patience: must be a time from 1s to 7d, such as 90s, 30m or 2h, not {one_line(repr(text), 60)}"
-        )
-    return seconds
 
 
 def check_cache(run: ResolvedRun, options: CallOptions) -> str | None:

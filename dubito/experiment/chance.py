@@ -113,7 +113,13 @@ def _list_tables(run: ResolvedRun) -> Iterator[tuple[list[str], Experiment, Sequ
     uncapped = {**capped, limit: max(capped[limit], usual[limit])} if limit else capped
     smallest = (run.game.seat_range(run.rules)[0],)
     own = run.opponents
-    weakest = _rank_opponents(replace(run, experiment=replace(experiment, table_sizes=smallest, rules=uncapped)))
+    # The game's usual bots, starting with those against which random play does best.
+    key, usual_bots = run.game.results.measures[0].key, map(default_player, run.registry.hand_written())
+    small_run = replace(run, experiment=replace(experiment, table_sizes=smallest, rules=uncapped))
+    lines = [
+        (line.level(key), one) for one in usual_bots if (line := _play_chance(small_run, [one], range(_TRIAL_DEALS)))
+    ]
+    weakest = [one for _, one in sorted(lines, key=lambda each: (-each[0], each[1].name))]
     sizes = [experiment.table_sizes, *([smallest] if experiment.table_sizes != smallest else [])]
     groups = [own, weakest[:3], weakest[1:4], weakest[:2], weakest[:1]]
     for size, opponents, rules in product(sizes, groups, [capped, *([uncapped] if uncapped != capped else [])]):
@@ -122,10 +128,3 @@ def _list_tables(run: ResolvedRun) -> Iterator[tuple[list[str], Experiment, Sequ
         flags += [f"--{limit.replace('_', '-')}", str(rules[limit])] if rules is not capped else []
         if flags:
             yield flags, replace(experiment, table_sizes=size, rules=rules), opponents
-
-
-def _rank_opponents(run: ResolvedRun) -> list[ResolvedPlayer]:
-    """Return the game's usual bots, starting with those against which random play does best."""
-    key, usual = run.game.results.measures[0].key, map(default_player, run.registry.hand_written())
-    lines = [(line.level(key), one) for one in usual if (line := _play_chance(run, [one], range(_TRIAL_DEALS)))]
-    return [one for _, one in sorted(lines, key=lambda each: (-each[0], each[1].name))]

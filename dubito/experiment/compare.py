@@ -110,25 +110,20 @@ def list_caveats(runs: Sequence[Run]) -> list[str]:
         pairs = zip(first.planned.bots, run.planned.bots, strict=True)
         if bots := ", ".join(_describe_other_bot(one, other, first, run) for one, other in pairs if one != other):
             sentences.append(f"the opponents differ, although the cards are the same: {bots}")
-        sentences += _describe_other_ids(first, run)
+        our_ids, their_ids = _model_ids(first), _model_ids(run)
+        for model in sorted(our_ids.keys() & their_ids.keys()):
+            if our_ids[model] != their_ids[model]:
+                one, other = (_shorten(" and ".join(sorted(ids[model]))) for ids in (our_ids, their_ids))
+                sentences.append(
+                    f"{_shorten(model[1])} is not the same model in both runs: it answered as {one} in {first} and as "
+                    f"{other} in {run}"
+                )
         ours, theirs = _run_settings(first), _run_settings(run)
         for key in sorted(ours.keys() & theirs.keys()):
             if ours[key] != theirs[key]:
                 values = f"{_shorten(ours[key])} in {first} and {_shorten(theirs[key])} in {run}"
                 sentences.append(f"the rules differ, although the cards are the same: {key} is {values}")
     return sentences
-
-
-def _describe_other_ids(first: Run, run: Run) -> Iterator[str]:
-    """Yield a note for each model name that the servers resolved to different model ids in the two runs."""
-    ours, theirs = _model_ids(first), _model_ids(run)
-    for model in sorted(ours.keys() & theirs.keys()):
-        if ours[model] != theirs[model]:
-            one, other = (_shorten(" and ".join(sorted(ids[model]))) for ids in (ours, theirs))
-            yield (
-                f"{_shorten(model[1])} is not the same model in both runs: it answered as {one} in {first} and as "
-                f"{other} in {run}"
-            )
 
 
 def _model_ids(run: Run) -> dict[tuple[str, str], set[str]]:
@@ -171,7 +166,13 @@ def compare_runs(runs: Sequence[Run]) -> Comparison:
     tally = Tally()
     results = runs[0].game.results
     add_contender_deals(tally, _read_measures(tally, runs, results), results)
-    _add_decided_pairs(tally, runs)
+    # Add the pairs that each run decided within the common deals.
+    first = 0
+    for run in runs:
+        for (one, other), (deals, how) in run.tally.rows("decided"):
+            if deals <= _common_deals(runs):
+                tally.add("decided", (first + one, first + other), [deals, how])
+        first += len(run.contenders)
     return Comparison(
         [
             replace(contender, name=f"{contender.name} ({run.folder})") if names[contender.name] > 1 else contender
@@ -180,16 +181,6 @@ def compare_runs(runs: Sequence[Run]) -> Comparison:
         tally,
         results,
     )
-
-
-def _add_decided_pairs(tally: Tally, runs: Sequence[Run]) -> None:
-    """Add the pairs that each run decided within the common deals."""
-    first = 0
-    for run in runs:
-        for (one, other), (deals, how) in run.tally.rows("decided"):
-            if deals <= _common_deals(runs):
-                tally.add("decided", (first + one, first + other), [deals, how])
-        first += len(run.contenders)
 
 
 def list_arms(runs: Sequence[Run], comparison: Comparison) -> list[Arm]:
@@ -202,10 +193,28 @@ def list_arms(runs: Sequence[Run], comparison: Comparison) -> list[Arm]:
     if len({spec.prompt for _, _, spec in models}) < 2:
         return []
     lies = {run.folder: _count_lies(run) for run in runs}
-    return [
-        _build_arm(run, name, spec, lies[run.folder], condition, against)
-        for run, name, spec, condition, against in _match_conditions(models)
-    ]
+    # Imported late, since most compared runs have no models.
+    from dubito.llm.conditions import has_honesty_rule
+    from dubito.llm.prompts import title_and_paragraph
+
+    arms = []
+    for run, name, spec, condition, against in _match_conditions(models):
+        prompt, player, counts = str(spec.settings.get("prompt")), run.planned.players.index(spec), lies[run.folder]
+        title, paragraph = title_and_paragraph(run.model_log.prompt(spec.prompt))
+        arm = Arm(
+            name,
+            prompt,
+            title,
+            paragraph,
+            condition=condition,
+            against=against,
+            games=counts.games if counts else None,
+            plays=counts.plays(player) if counts else None,
+            chosen=counts.share(player, "chosen") if counts else None,
+            violations=counts.share(player, "willing") if counts and has_honesty_rule(prompt) else None,
+        )
+        arms.append(arm)
+    return arms
 
 
 def list_effects(run: Run) -> list[tuple[str, str]]:
@@ -246,29 +255,6 @@ def _count_lies(run: Run) -> LieCounts | None:
         return None
 
 
-def _build_arm(
-    run: Run, name: str, spec: PlayerSpec, lies: LieCounts | None, condition: str, against: str | None
-) -> Arm:
-    # Imported late, since most compared runs have no models.
-    from dubito.llm.conditions import has_honesty_rule
-    from dubito.llm.prompts import title_and_paragraph
-
-    prompt, player = str(spec.settings.get("prompt")), run.planned.players.index(spec)
-    title, paragraph = title_and_paragraph(run.model_log.prompt(spec.prompt))
-    return Arm(
-        name,
-        prompt,
-        title,
-        paragraph,
-        condition=condition,
-        against=against,
-        games=lies.games if lies else None,
-        plays=lies.plays(player) if lies else None,
-        chosen=lies.share(player, "chosen") if lies else None,
-        violations=lies.share(player, "willing") if lies and has_honesty_rule(prompt) else None,
-    )
-
-
 def _read_measures(tally: Tally, runs: Sequence[Run], results: Results) -> Iterator[list[tuple[Measured, ...]]]:
     """Yield the measures of all contenders, deal by deal.
 
@@ -289,11 +275,12 @@ def _read_deals(run: Run, deals: int) -> Iterator[list[tuple[Outcome, Measured, 
 
     Raises UsageError or RunStopped if games cannot be read.
     """
+    fallbacks = "SELECT DISTINCT game, seat FROM decisions WHERE game >= ? AND game < ? AND outcome LIKE ?"
     rows, m = run.db.outcomes(), run.planned.games_per_deal
     end = run.planned.first_game + deals * m
     for first in range(run.planned.first_game, end, _DEALS_PER_QUERY * m):
         last = min(first + _DEALS_PER_QUERY * m, end)
-        touched = _read_fallback_seats(run, first, last)
+        touched = set(run.db.read(fallbacks, (first, last, f"{FALLBACK_OUTCOME}%")))
         for deal in range(first, last, m):
             yield [_read_contender(run, next(rows), touched, game) for game in range(deal, deal + m)]
 
@@ -304,8 +291,3 @@ def _read_contender(run: Run, row: bytes, touched: Set[tuple[int, ...]], game: i
         raise UsageError(f"{run}: {MANIFEST} and {DATABASE} are not from the same run")
     has_fallback = (game, seat) in touched or outcome.has_failed(seat, results)
     return outcome, outcome.measure_seats(results)[seat], has_fallback
-
-
-def _read_fallback_seats(run: Run, first: int, last: int) -> set[tuple[int, ...]]:
-    query = "SELECT DISTINCT game, seat FROM decisions WHERE game >= ? AND game < ? AND outcome LIKE ?"
-    return set(run.db.read(query, (first, last, f"{FALLBACK_OUTCOME}%")))

@@ -23,7 +23,13 @@ def cross_conditions(contenders: Sequence[ResolvedPlayer], config: Config, regis
     endings = list[str]()
     for place, entry in enumerate(config.conditions):
         try:
-            ending = _read_condition(entry, registry)
+            # What the condition adds to a prompt's name, which is nothing for `silent`.
+            if isinstance(entry, dict):
+                ending = _read_mapping(entry)
+            else:
+                name = "" if entry == SILENT else entry
+                load_condition(name, prompt_roots(registry.working_directory, registry.game))
+                ending = f"+{name}" if name else ""
             if ending in endings:
                 raise UsageError(f"{one_line(ending.lstrip('+-')) or SILENT} is listed twice")
             endings.append(ending)
@@ -35,14 +41,6 @@ def cross_conditions(contenders: Sequence[ResolvedPlayer], config: Config, regis
         where = config.sources.locate("conditions")
         raise UsageError("no contender is a model, so nothing would differ", where=where, hint="remove it or add one")
     return [under for player in contenders for under in _play_under(player, endings, registry)]
-
-
-def _read_condition(entry: Any, registry: Registry) -> str:
-    """Return what the condition adds to a prompt's name, which is nothing for `silent`. Raises UsageError."""
-    if isinstance(entry, dict):
-        return _read_mapping(entry)
-    load_condition("" if entry == SILENT else entry, prompt_roots(registry.working_directory, registry.game))
-    return "" if entry == SILENT else f"+{entry}"
 
 
 def _read_mapping(entry: dict[str, Any]) -> str:

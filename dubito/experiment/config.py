@@ -231,7 +231,13 @@ def parse_config(content: Mapping[str, Any], source: str, flags: Mapping[str, An
         overrides["rules"] = rules
     merged = dict(content)
     for key, value in overrides.items():
-        merged[key] = {**_mapping(key, content, source), **value} if isinstance(value, dict) else value
+        in_file = content.get(key)
+        if isinstance(value, dict) and in_file is not None:
+            if not isinstance(in_file, dict):
+                problem = f"{key}: must be a mapping, not {one_line(repr(in_file), 60)}"
+                raise UsageError(problem, where=source)
+            value = {**in_file, **value}
+        merged[key] = value
     sources = SettingSources(source, frozenset(set_flags), translation)
     try:
         config = Config.model_validate(merged)
@@ -241,14 +247,6 @@ def parse_config(content: Mapping[str, Any], source: str, flags: Mapping[str, An
         raise UsageError(describe_config_error(dict(first), sources)) from None
     config._sources = sources
     return config
-
-
-def _mapping(key: str, content: Mapping[str, Any], source: str) -> Mapping[str, Any]:
-    """Return the mapping under a key of the file, with flags added."""
-    value = content.get(key)
-    if value is None or isinstance(value, dict):
-        return value or {}
-    raise UsageError(f"{key}: must be a mapping, not {one_line(repr(value), 60)}", where=source)
 
 
 def describe_config_error(error: Mapping[str, Any], sources: SettingSources) -> str:

@@ -76,21 +76,18 @@ def _check_player(player: ResolvedPlayer, game: Game, options: CallOptions) -> R
     model = replace(model, settings=identify_weights(model.name, model.settings))
     prompt, fallback = model.prompt.digest, model.fallback.digest
     check_model_calls(model.name, model.settings, game, options)
-    _refuse_writer(model.name, model.settings)
+    if model.settings.base_url and is_house(model.settings.base_url):
+        from dubito.house.writers import WRITERS  # imported late, since most runs need no server
+
+        # Some built-in models only write bots.
+        if model.settings.model in WRITERS:
+            raise UsageError(
+                f"{one_line(model.name)}: {model.settings.model} writes bots and does not play",
+                hint="use it in `dubito forge`",
+            )
     _check_probabilities(model.name, model.settings, model.prompt, game)
     spec = replace(player.spec, settings=model.settings.model_dump(), prompt=prompt, fallback=fallback)
     return ResolvedPlayer(spec, player.bot, model)
-
-
-def _refuse_writer(name: str, settings: ModelSettings) -> None:
-    """Raise UsageError for a built-in model that only writes bots."""
-    if settings.base_url and is_house(settings.base_url):
-        from dubito.house.writers import WRITERS  # imported late, since most runs need no server
-
-        if settings.model in WRITERS:
-            raise UsageError(
-                f"{one_line(name)}: {settings.model} writes bots and does not play", hint="use it in `dubito forge`"
-            )
 
 
 def _check_probabilities(name: str, settings: ModelSettings, prompt: "Prompt", game: Game) -> None:
@@ -126,20 +123,15 @@ def check_model_calls(name: str, settings: ModelSettings, game: Game, options: C
         check_askable(name, game)
     if options.caps.usd is None:
         return
-    if price_of_model(settings, options) is None:
+    if (price := price_of_model(settings, options)) is None:
         raise UsageError(
             f"{one_line(name)}: budget.usd needs the price of {one_line(settings.model)!r} at "
             f"{build_account(settings).server}, which is unknown",
             hint="remove budget.usd, or add this line with the provider's prices in USD per million tokens "
             f"(these are the highest known prices): {price_to_fill_in(settings.model)}",
         )
-    _check_surcharges(name, settings, options)
-
-
-def _check_surcharges(name: str, settings: ModelSettings, options: CallOptions) -> None:
-    """Raise UsageError if the price does not cover a player's parameters, since that breaks the budget."""
-    price = price_of_model(settings, options)
-    if price is None or not price.worst_cost(1, 1):  # a model without a price is free in any mode
+    # If the price did not cover a player's parameters, its calls could exceed the budget.
+    if not price.worst_cost(1, 1):  # a model without a price is free in any mode
         return
     if (tool := find_charged_by_call(settings.parameters)) is not None:
         raise UsageError(

@@ -10,11 +10,10 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from dubito.errors import BotError, DubitoError, GameError
-from dubito.experiment.experiment import Experiment, PlayerSpec
+from dubito.experiment.experiment import Experiment
 from dubito.experiment.resolved import ResolvedRun
 from dubito.game import Ending, Player
 from dubito.game.bot_deadline import limit_bot_time
-from dubito.game.find import Bot
 from dubito.game.flaws import find_ending_flaws
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, GameCode, Table, play_game, step
@@ -174,19 +173,18 @@ class ChunkPlayer:
         self.experiment = experiment = run.experiment
         self.results = run.game.results
         self._game, self._rules = run.game, run.game.rules_of_run(experiment.rules)
-        self._entrants = [self._make_entrant(player.spec, player.bot) for player in run.players]
+        self._entrants = []
+        for player in run.players:
+            # Compiled classes accept neither settings nor a deadline.
+            cls = player.bot.cls if player.spec.settings else player.bot.fastest
+            if experiment.bot_deadline is not None:
+                cls = limit_bot_time(player.bot.cls, experiment.bot_deadline, self._game.nodes)
+            self._entrants.append(Entrant(player.name, cls, player.spec.settings))
         self._fallback: type[Player] | None = None
         if experiment.on_bot_error == "fallback":
             self._fallback = run.registry.fallback
         self._forfeits = experiment.on_bot_error == "forfeit"
         self._ending_is_sound = False  # checked when the first game ends
-
-    def _make_entrant(self, player: PlayerSpec, bot: Bot) -> Entrant:
-        """Return the entrant. Compiled classes accept neither settings nor a deadline."""
-        cls = bot.cls if player.settings else bot.fastest
-        if (seconds := self.experiment.bot_deadline) is not None:
-            cls = limit_bot_time(bot.cls, seconds, self._game.nodes)
-        return Entrant(player.name, cls, player.settings)
 
     def play(self, deals: range, stop: Callable[[], bool]) -> ChunkResult:
         """Play deals of one chunk between hand-written bots. `stop` is checked before each deal."""

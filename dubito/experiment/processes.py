@@ -85,7 +85,11 @@ class WorkerProcess:
         self._send(pickle.dumps((function, args)))
         content = _receive(self._results)
         if content is None:
-            raise WorkerDied(self._describe_end())
+            self.close()
+            code = self._process.returncode
+            how = f"was ended by {describe_signal(-code)}" if code < 0 else f"ended with exit code {code}"
+            last = f"; the last line that it printed is: {one_line(self._last_error, _MAX_QUOTED)}"
+            raise WorkerDied(f"a worker process {how}{last if self._last_error else ''}")
         result, error = pickle.loads(content)  # noqa: S301, from our own process
         if error is not None:
             raise error
@@ -100,13 +104,6 @@ class WorkerProcess:
         with self._sending, suppress(OSError, ValueError):
             self._calls.write(_LENGTH.pack(len(content)) + content)
             self._calls.flush()
-
-    def _describe_end(self) -> str:
-        self.close()
-        code = self._process.returncode
-        how = f"was ended by {describe_signal(-code)}" if code < 0 else f"ended with exit code {code}"
-        last = f"; the last line that it printed is: {one_line(self._last_error, _MAX_QUOTED)}"
-        return f"a worker process {how}{last if self._last_error else ''}"
 
     def kill(self) -> None:
         self._process.kill()
@@ -208,12 +205,8 @@ def _run(content: bytes) -> bytes:
         function, args = pickle.loads(content)  # noqa: S301, from our own process
         return pickle.dumps((function(*args), None))
     except BaseException as error:  # a bot can raise anything
-        return _pickle_error(error)
-
-
-def _pickle_error(error: BaseException) -> bytes:
-    with suppress(Exception):
-        content = pickle.dumps((None, error))
-        pickle.loads(content)  # noqa: S301, some errors can only be pickled
-        return content
-    return pickle.dumps((None, RuntimeError(one_line(f"{type(error).__name__}: {error}", _MAX_QUOTED))))
+        with suppress(Exception):
+            pickled = pickle.dumps((None, error))
+            pickle.loads(pickled)  # noqa: S301, some errors can only be pickled
+            return pickled
+        return pickle.dumps((None, RuntimeError(one_line(f"{type(error).__name__}: {error}", _MAX_QUOTED))))

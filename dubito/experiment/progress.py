@@ -165,14 +165,12 @@ class ModelProgress:
             waiting = [f"{count} waiting {why}" for why, count in self.waiting.items() if count]
         causes = ", ".join(f"{name.partition(':')[2]} {_percent(count, decisions)}" for name, count in failed.items())
         fallback = f"fallback {_percent(sum(failed.values()), decisions)}" + (f" ({causes})" if causes else "")
-        limit = "limited by the speed of one process" if self._is_process_busy() else ""
-        return [*filter(None, [self.decision_figure(), self.describe_use(), *waiting, limit, fallback])]
-
-    def _is_process_busy(self) -> bool:
-        """Return whether the process was almost always busy, so that more calls in flight would not help."""
         start, used = self._start or (self.clock(), 0.0)
         seconds = self.clock() - start
-        return seconds >= _MIN_BUSY and self.processor_time() - used >= _BUSY_SHARE * seconds
+        # If the process is almost always busy, more calls in flight would not help.
+        is_busy = seconds >= _MIN_BUSY and self.processor_time() - used >= _BUSY_SHARE * seconds
+        limit = "limited by the speed of one process" if is_busy else ""
+        return [*filter(None, [self.decision_figure(), self.describe_use(), *waiting, limit, fallback])]
 
 
 def _percent(part: int, whole: int) -> str:

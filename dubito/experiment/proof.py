@@ -18,7 +18,7 @@ from dubito.llm.prices import Tariff
 from dubito.llm.prompts import Prompt
 from dubito.llm.protocols import find_protocol, parse_stored_request, read_recorded_reply, read_reply
 from dubito.llm.recording import Differs, RecordingEnded, ReplayRecording
-from dubito.llm.request import Place, RawReply, Reply, Request, compute_draw
+from dubito.llm.request import Place, RawReply, Request, compute_draw
 from dubito.llm.settings import build_account
 from dubito.model_settings import ModelSettings
 from dubito.stats.tally import Tally, read_tally
@@ -190,7 +190,10 @@ class _Calls:
     def check_attempts(self) -> None:
         """Check the attempts of preflights, and the origin of each reply."""
         for player, server in self._run.db.read("SELECT DISTINCT player, server FROM attempts"):
-            if server != (PROGRAM_SERVER if player in self._programs else self._get_server(player)):
+            expected = PROGRAM_SERVER
+            if player not in self._programs:
+                expected = build_account(self._get_settings(player, "an attempt")).server
+            if server != expected:
                 raise Differs(_DATABASE, f"{one_line(player)} does not use the server {one_line(server)}", [])
         empty = " AND ".join(f"{name} IS NULL" for name in ("raw", "model", *TOKENS))
         received = "SELECT 1 FROM tries t WHERE t.state = 'received' AND t.raw = a.raw AND"
@@ -242,10 +245,13 @@ class _Calls:
             tariff = Tariff(None, settings.max_output if find_protocol(settings.api).writes_text else 0)
             worst = tariff.worst_cost(self._request(call.request)).tokens
         used = usage.input + usage.output if usage else worst
+        states = {"open", "failed"}
+        if reply is not None:
+            states = {"received"} if reply.non_reply is None else {"failed"}
         expected: dict[str, tuple[object, set[Any]]] = {
             "account": (call.account.rpartition(" (")[0], {build_account(settings).server}),
             "usage": (call.usage, {json.dumps(usage.counts) if usage else None}),
-            "state": (call.state, _possible_states(reply)),
+            "state": (call.state, states),
             "tokens": (call.tokens, {used} if call.state in ("received", "open") else {0, used}),
             "assumed": (call.assumed, {int(usage is None and call.tokens > 0)}),
             "kind": (call.kind is None, {call.state == "open" or (call.state == "received" and call.kind is None)}),
@@ -264,9 +270,6 @@ class _Calls:
                 details = [f"recorded: {stored}", f"expected: {' or '.join(sorted(map(str, allowed)))}"]
                 raise Differs(call.name, f"its {column} does not match its request, reply and settings", details)
 
-    def _get_server(self, player: str) -> str:
-        return build_account(self._get_settings(player, "an attempt")).server
-
     def _get_settings(self, player: str, where: str) -> ModelSettings:
         if player not in self._settings:
             raise Differs(where, f"the run has no model player {one_line(player, 60)!r}", [])
@@ -280,12 +283,6 @@ class _Calls:
         deal, place = divmod(game, experiment.games_per_deal)
         lineup = draw_lineup(experiment, deal, place, DealStreams(experiment.seed, deal))
         return {seat: experiment.players[player].name for seat, player in enumerate(lineup.seats)}
-
-
-def _possible_states(reply: Reply | None) -> set[str]:
-    if reply is None:
-        return {"open", "failed"}
-    return {"received"} if reply.non_reply is None else {"failed"}
 
 
 def _format_key(key: tuple[Any, ...]) -> str:

@@ -174,7 +174,8 @@ def replay(
             complete = tally if is_full_chunk(played.deals) else complete
             progress(games)
         _check_results(run, tally)
-        _check_stop(run)
+        if flaw := find_stop_flaw(run):
+            raise Differs("where the run stopped", flaw, [])
         check_sums(run, tally, complete)
         if models is None:
             check_no_calls(run)
@@ -243,11 +244,6 @@ def _check_results(run: Run, tally: Tally) -> None:
     counted = run_folder.to_yaml(all_games(tally, names, run.registry.game)).encode()
     if file.exists() and file.read_bytes() != counted:
         raise Differs(file.name, "its counts do not match its games", [])
-
-
-def _check_stop(run: Run) -> None:
-    if flaw := find_stop_flaw(run):
-        raise Differs("where the run stopped", flaw, [])
 
 
 def _describe_outcome(row: bytes, results: Results) -> str:

@@ -15,7 +15,7 @@ from unicodedata import normalize
 from pydantic import BaseModel, ValidationError
 
 from dubito.errors import UsageError, find_similar, is_visible, one_line, suggestion
-from dubito.experiment.config import Config, PlayerEntry, StopConfig, describe_config_error
+from dubito.experiment.config import Config, PlayerEntry, describe_config_error
 from dubito.experiment.experiment import PROGRAM_BOT, Experiment, PlayerSpec, StopRule, kind_of_player
 from dubito.experiment.resolved import ResolvedPlayer, ResolvedRun
 from dubito.game import Game, Player
@@ -101,29 +101,26 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Re
     return run
 
 
-def _with_stop_rule(experiment: Experiment, stop: StopConfig, config: Config, game: Game) -> Experiment:
-    """Return the experiment with the stop rule added. Raises UsageError."""
-    if "games" in config.model_fields_set:
-        where = config.sources.locate("games")
-        raise UsageError(
-            "`stop` already sets the maximum number of deals with `most`", where=where, hint="remove games"
-        )
-    if len(experiment.contenders) < 2:
-        where = config.sources.locate("stop")
-        raise UsageError("`stop` compares contenders", where=where, hint="name at least two")
-    measure = game.results.measure(game.results.headline[0])
-    least, most = measure.span or (0, 100)
-    if stop.within >= most - least:
-        where = config.sources.locate("stop", "within")
-        raise UsageError(f"must be less than {most - least:g}, the largest difference in {measure.name}", where=where)
-    games = stop.most * experiment.games_per_deal
-    return replace(experiment, games=games, stop=StopRule(stop.within))
-
-
 def _set_games(experiment: Experiment, config: Config, game: Game) -> Experiment:
     """Return the experiment with a whole number of deals. Raises UsageError if the config sets another number."""
     if config.stop is not None:
-        return _with_stop_rule(experiment, config.stop, config, game)
+        if "games" in config.model_fields_set:
+            where = config.sources.locate("games")
+            raise UsageError(
+                "`stop` already sets the maximum number of deals with `most`", where=where, hint="remove games"
+            )
+        if len(experiment.contenders) < 2:
+            where = config.sources.locate("stop")
+            raise UsageError("`stop` compares contenders", where=where, hint="name at least two")
+        measure = game.results.measure(game.results.headline[0])
+        least, most = measure.span or (0, 100)
+        if config.stop.within >= most - least:
+            where = config.sources.locate("stop", "within")
+            raise UsageError(
+                f"must be less than {most - least:g}, the largest difference in {measure.name}", where=where
+            )
+        games = config.stop.most * experiment.games_per_deal
+        return replace(experiment, games=games, stop=StopRule(config.stop.within))
     m = experiment.games_per_deal
     if "games" not in config.model_fields_set:
         return replace(experiment, games=round_up(experiment.games, m))

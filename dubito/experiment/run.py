@@ -166,18 +166,14 @@ def play(run: ResolvedRun, folder: Path, options: RunOptions) -> RunResult:
             )
         try:
             _write_results(result)
-            _reveal_when_finished(result)
+            if experiment.seed_sha256 and not (result.interrupted or result.failure):
+                reveal_seed(folder, str(experiment.seed))
             reason = describe_signal(result.stop_signal) if result.interrupted else str(result.failure or "finished")
             games = result.tally.games
             log("ends", why=reason, games=games, digest=result.results_digest if games else None)
         except RunStopped as error:
             return result if result.failure else replace(result, failure=error)
         return result
-
-
-def _reveal_when_finished(run: RunResult) -> None:
-    if run.experiment.seed_sha256 and not (run.interrupted or run.failure):
-        reveal_seed(run.folder, str(run.experiment.seed))
 
 
 def _collect_bot_notes(run: ResolvedRun) -> dict[str, str]:
@@ -273,20 +269,16 @@ def _chunks_to_play(db: RunDb, run: ResolvedRun, options: RunOptions, done: int)
         seats=options.seats,
     )
     with opened as models:
-        at_once = _count_threads(experiment, options, has_models=bool(models.deciders))
+        # Models need threads that wait; programs need cores.
+        at_once = options.calls.in_flight if models.deciders else options.workers
+        if options.seats and len(options.seats) == len(experiment.contenders):
+            # An agent plays one game at a time, so play the games in order, as many at once as there are agents.
+            at_once = len(options.seats) * experiment.contender_seats
         threads = ThreadedChunks(player, models, at_once, options.model_progress, options.progress, halted.set)
         by_chunk = (deals_of_chunk(experiment, number) for number in numbers)
         pieces_of_deals = (part for deals in by_chunk for part in (split_at_looks(deals) if decision else [deals]))
         played = ((deals, threads.play(deals, stopped)) for deals in pieces_of_deals)
         yield join_chunks(experiment, map(judge, played), as_they_grow=decision is not None)
-
-
-def _count_threads(experiment: Experiment, options: RunOptions, *, has_models: bool) -> int:
-    if options.seats and len(options.seats) == len(experiment.contenders):
-        # An agent plays one game at a time, so play the games in order, as many at once as there are agents.
-        return len(options.seats) * experiment.contender_seats
-    # Models need threads that wait; programs need cores.
-    return options.calls.in_flight if has_models else options.workers
 
 
 def _is_any_set(*stops: threading.Event) -> bool:

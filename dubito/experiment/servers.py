@@ -81,7 +81,16 @@ class EmbeddedServers:
         assert kind is not None
         with self._lock:
             if kind == HOUSE:
-                return self._house(server).base_url(api)
+                from dubito.house.core import house_policy
+                from dubito.house.faults import Faults  # imported late, since most runs need no server
+                from dubito.house.server import House
+
+                # Different faults need separate servers. Unknown ones raise UsageError.
+                faults = parse_faults(server)
+                if server not in self._houses:
+                    policy, failing = house_policy([self._game]), Faults.parse(faults) if faults else None
+                    self._houses[server] = self._running.enter_context(House(policy=policy, faults=failing))
+                return self._houses[server].base_url(api)
             if server not in self._started:
                 start = _find_starter(kind).start(model, self._in_flight, self._tell)
                 self._started[server] = self._running.enter_context(start)
@@ -97,18 +106,3 @@ class EmbeddedServers:
         """Return how many calls this server accepts at once."""
         started = self._started.get(server)
         return self._in_flight if started is None else min(started.slots, self._in_flight)
-
-    def _house(self, server: str) -> "House":
-        """Return the built-in server for these faults. Different faults need separate servers.
-
-        Raises UsageError for unknown faults.
-        """
-        from dubito.house.core import house_policy
-        from dubito.house.faults import Faults  # imported late, since most runs need no server
-        from dubito.house.server import House
-
-        faults = parse_faults(server)
-        if server not in self._houses:
-            policy, failing = house_policy([self._game]), Faults.parse(faults) if faults else None
-            self._houses[server] = self._running.enter_context(House(policy=policy, faults=failing))
-        return self._houses[server]

@@ -6,7 +6,7 @@ The merged run is the one that a single machine would produce. Runs are cut betw
 import re
 import shutil
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -136,7 +136,15 @@ def read_shards(folders: Iterable[Path]) -> list[Run]:
             text = f"{run} is unfinished: {games}; finish it with the command that started it"
             raise IncompleteShards(text, [shard for _, shard in sorted(runs.items())])
     shards, next_game = [run for _, run in sorted(runs.items())], 0
-    _check_gaps(runs, shard_of(shards[0]).of)
+    of = shard_of(shards[0]).of
+    absent = of - len([number for number in runs if 1 <= number <= of])
+    missing = [f"{number}" for number in islice((n for n in range(1, of + 1) if n not in runs), _MAX_NAMED)]
+    if absent == 1:
+        raise IncompleteShards(f"shard {missing[0]} of {of} is missing: play it, or add its folder", shards)
+    if absent:
+        few = ", ".join(missing) + (", ..." if absent > _MAX_NAMED else "")
+        text = f"{absent} of the {of} shards are missing ({few}): play them, or add their folders"
+        raise IncompleteShards(text, shards)
     for run in shards:
         if run.planned.first_game != next_game:
             raise UsageError(f"{run} is damaged: its first game is {run.planned.first_game} but should be {next_game}")
@@ -153,18 +161,6 @@ def _read_shard(folder: Path) -> Run:
         assert run.game_count == run.tally.games  # checked by `load_tally`; reads and caches both
         _ = run.spent
     return run
-
-
-def _check_gaps(runs: Mapping[int, Run], of: int) -> None:
-    shards = [run for _, run in sorted(runs.items())]
-    absent = of - len([number for number in runs if 1 <= number <= of])
-    missing = [f"{number}" for number in islice((n for n in range(1, of + 1) if n not in runs), _MAX_NAMED)]
-    if absent == 1:
-        raise IncompleteShards(f"shard {missing[0]} of {of} is missing: play it, or add its folder", shards)
-    if absent:
-        few = ", ".join(missing) + (", ..." if absent > _MAX_NAMED else "")
-        text = f"{absent} of the {of} shards are missing ({few}): play them, or add their folders"
-        raise IncompleteShards(text, shards)
 
 
 def default_folder(shards: Sequence[Run]) -> Path:
@@ -213,16 +209,13 @@ def _write_run(folder: Path, shards: Sequence[Run]) -> None:
     merge_into(folder / run_folder.DATABASE, [run.db.path for run in shards], sums)
     counts = all_games(everything, first.names, first.game)
     write_whole(folder / run_folder.RESULTS, run_folder.to_yaml(counts))
-    run_folder.save_manifest(folder, _build_manifest(shards))
-    RunLog(folder)("merged", shards=[str(run.folder) for run in shards])
-
-
-def _build_manifest(shards: Sequence[Run]) -> dict[str, Any]:
-    """Return the manifest of the whole run, with every version of Python that a shard used."""
-    identity = {key: value for key, value in shards[0].identity.items() if key != "shard"}
+    # The manifest has every version of Python that a shard used.
+    identity = {key: value for key, value in first.identity.items() if key != "shard"}
     pythons = {str(run.versions.get("python")) for run in shards}
-    versions = {**shards[0].versions, "python": ", ".join(sorted(pythons))}
-    return {"games": shard_of(shards[0]).games, "identity": identity, "versions": versions}
+    versions = {**first.versions, "python": ", ".join(sorted(pythons))}
+    manifest = {"games": shard_of(first).games, "identity": identity, "versions": versions}
+    run_folder.save_manifest(folder, manifest)
+    RunLog(folder)("merged", shards=[str(run.folder) for run in shards])
 
 
 def shard_of(run: Run) -> Shard:

@@ -9,7 +9,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from dubito.errors import DubitoError, Interrupted, RunStopped
@@ -112,8 +112,12 @@ class GameQueue:
                 if self._can_start(game):
                     self._games.remove(game)
                     return game
-            if len(self._games) >= self._max_open or not self._open_next_deal():
+            if len(self._games) >= self._max_open or not self._deals:
                 return None
+            self.refusal = self._admit([queued.game[1].game for queued in self._deals[0] if queued.has_models])
+            if self.refusal is not None:
+                return None
+            self._games.extend(self._deals.popleft())
 
     def _can_start(self, queued: QueuedGame) -> bool:
         return not queued.needs_slot or self._slots.hold(queued.game[1].game)
@@ -131,14 +135,6 @@ class GameQueue:
         self._games.extend(self._waiting)
         self._waiting.clear()
         self._changed.notify_all()
-
-    def _open_next_deal(self) -> bool:
-        if not self._deals:
-            return False
-        self.refusal = self._admit([queued.game[1].game for queued in self._deals[0] if queued.has_models])
-        if self.refusal is None:
-            self._games.extend(self._deals.popleft())
-        return self.refusal is None
 
     def requeue(self, waiting: QueuedGame, reason: str) -> None:
         """Play the game again later, from the start. The answers received so far are recorded."""
@@ -189,7 +185,11 @@ class ThreadedChunks:
 
         After a stop or an error, return the deals before the first unfinished one.
         """
-        deals = [self._draw_games(number) for number in numbers]
+        experiment = self.player.experiment
+        deals = [
+            [(number, lineup) for lineup in draw_lineups(experiment, number, DealStreams(experiment.seed, number))]
+            for number in numbers
+        ]
         queue = self._queue(deals, stop)
         worker = GameWorker(self, queue)
         wanted = max(1, min(self.in_flight, sum(map(len, deals))))
@@ -231,10 +231,6 @@ class ThreadedChunks:
         next_wave, slots = self.models.next_wave, self.models.slots
         return GameQueue(queued, self.model_progress.clock, stop, admit, next_wave, slots, self.in_flight)
 
-    def _draw_games(self, deal: int) -> list[tuple[int, Lineup]]:
-        experiment = self.player.experiment
-        return [(deal, lineup) for lineup in draw_lineups(experiment, deal, DealStreams(experiment.seed, deal))]
-
     def _collect(
         self,
         number: int,
@@ -274,31 +270,32 @@ class ThreadedChunks:
         return result
 
 
+@dataclass(slots=True)
 class GameWorker:
     """A thread's work: play games from the queue until the queue is empty or a game fails."""
 
-    def __init__(self, chunks: ThreadedChunks, queue: GameQueue) -> None:
-        self._chunks, self._queue = chunks, queue
-        self.finished: dict[int, GamePlayed] = {}
-        self.errors: dict[int, BaseException] = {}
+    chunks: ThreadedChunks
+    queue: GameQueue
+    finished: dict[int, GamePlayed] = field(default_factory=dict)
+    errors: dict[int, BaseException] = field(default_factory=dict)
 
     def run(self) -> None:
         """Play games. On any error, close the queue so that other threads do not wait for this one."""
         game = _NO_GAME
         try:
-            while (waiting := self._queue.take()) is not None:
+            while (waiting := self.queue.take()) is not None:
                 game = waiting.game[1].game
                 self._play(waiting)
                 game = _NO_GAME
         except BaseException as error:
             self.errors[game] = error
-            self._queue.close()
+            self.queue.close()
             if type(error) is RunStopped or not isinstance(error, DubitoError):
-                self._chunks.halt()
+                self.chunks.halt()
 
     def _play(self, waiting: QueuedGame) -> None:
         """Play a game, or requeue it if the game has to wait."""
-        chunks, (deal, lineup) = self._chunks, waiting.game
+        chunks, (deal, lineup) = self.chunks, waiting.game
         tracker = chunks.models.tracker
         if waiting.reason:
             chunks.model_progress.end_wait(waiting.reason)
@@ -309,9 +306,9 @@ class GameWorker:
                 done = tracker.finish(lineup.game) if tracker else len(self.finished) + 1
         except Suspended as error:
             chunks.model_progress.begin_wait(str(error))
-            requeue = self._queue.wait_for_wave if isinstance(error, BatchPending) else self._queue.requeue
+            requeue = self.queue.wait_for_wave if isinstance(error, BatchPending) else self.queue.requeue
             requeue(waiting, str(error))
             return
         self.finished[lineup.game] = played
         chunks.progress(done)
-        self._queue.finish(waiting)
+        self.queue.finish(waiting)
