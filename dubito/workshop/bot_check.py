@@ -140,6 +140,7 @@ class _Check:
         """Play a game and return all moves. If the bot fails, the fallback makes its move."""
         seat, game, table, session = deal % size, self.registry.game, *self._build_table(rules, deal, size)
         state, outputs = table.state, list[str]()
+        first_seconds = _SLOW_SECONDS if self.program is None else self.program.deadline
         try:
             while not (state.over or self.games.is_late) and len(outputs) < _MAX_MOVES:
                 is_own, start = state.seat == seat, perf_counter()
@@ -151,7 +152,7 @@ class _Check:
                 outputs.append(repr(game.output_to_json(step(table)[0])))
                 if is_own:
                     self.games.turns += 1
-                    if (seconds := perf_counter() - start) > (self._first_seconds if starts else _SLOW_SECONDS):
+                    if (seconds := perf_counter() - start) > (first_seconds if starts else _SLOW_SECONDS):
                         self.games.is_late = True
                         place = f"deal {deal}, {size} players, turn {len(outputs)}"
                         self.games.findings[f"it answered after {seconds:.1f} s, so the check stopped"] = place
@@ -164,10 +165,6 @@ class _Check:
         for error in [error for error in table.errors if error.seat == seat][:1]:
             self.games.findings.setdefault(error.reason, f"deal {deal}, {size} players, turn {error.turn}")
         return outputs
-
-    @property
-    def _first_seconds(self) -> float:
-        return _SLOW_SECONDS if self.program is None else self.program.deadline
 
     def _build_table(self, rules: BaseModel, deal: int, size: int) -> tuple[Table, ProgramSession | None]:
         registry, streams, seat = self.registry, DealStreams(0, deal), deal % size

@@ -7,12 +7,13 @@ contain no keys: the only header is `content-type`, and bodies come from the cac
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Final
 
 import yaml
 from pydantic import ConfigDict, ValidationError
@@ -92,6 +93,20 @@ def save_cassette(cassette: Cassette, file: Path) -> None:
     """Write a cassette. Raises UsageError if it has no replies or the file cannot be written."""
     if not cassette.replies:
         raise UsageError(f"no replies to write to {one_line(str(file))} because every question failed")
+    interactions = []
+    for reply in cassette.replies:
+        fields = json.loads(reply.request)
+        host = reply.server if "://" in reply.server else f"http://{reply.server.partition('?')[0]}"
+        request = {
+            "method": "POST",
+            "uri": f"{host}{fields['path']}",
+            "headers": _JSON,
+            "body": canonical_json(fields["body"]),
+        }
+        status = {"code": int(HTTPStatus.OK), "message": "OK"}
+        response = {"status": status, "headers": _JSON, "body": {"string": reply.received.raw}}
+        own = {"protocol": fields["protocol"], "path": fields["path"], "server": reply.server, "draw": reply.draw}
+        interactions.append({"request": request, "response": response, **own})
     content = {
         "version": _VCRPY_FORMAT,
         "dubito": {
@@ -102,7 +117,7 @@ def save_cassette(cassette: Cassette, file: Path) -> None:
             "positions": [json.loads(one.text) for one in cassette.positions.values()],
             "positions_from": cassette.positions_from,
         },
-        "interactions": [_to_interaction(one) for one in cassette.replies],
+        "interactions": interactions,
     }
     file.parent.mkdir(parents=True, exist_ok=True)
     write_files({file: yaml.dump(content, Dumper=_DUMPER, sort_keys=False, allow_unicode=True, width=120)})
@@ -123,7 +138,11 @@ def load_cassette(file: Path, home: Path) -> Cassette:
     check_format(content["dubito"].get("format"), FORMAT, shown)
     try:
         described = _Description.model_validate(content["dubito"])
-        replies = [_from_interaction(one) for one in content["interactions"]]
+        replies = []
+        for one in content["interactions"]:
+            request = Request(one["protocol"], one["path"], json.loads(one["request"]["body"]))
+            received = RawReply(HTTPStatus.OK, str(one["response"]["body"]["string"]))
+            replies.append(CacheEntry(str(one["server"]), request.text, str(one["draw"]), received))
         settings = ModelSettings.model_validate(described.settings)
     except (ValidationError, LookupError, TypeError, ValueError, AttributeError):
         raise UsageError(f"{shown} is damaged", hint="record it again") from None
@@ -184,7 +203,12 @@ def play_cassette(cassette: Cassette, entry: TrialEntry, options: TrialOptions, 
     """
     with TemporaryDirectory() as folder:
         cache = Path(folder, "cache")
-        _fill(cache, cassette)
+        server = build_account(cassette.settings).server
+        with closing(ReplyCache(cache)) as filled:
+            for reply in cassette.replies:
+                fields = json.loads(reply.request)
+                request = Request(fields["protocol"], fields["path"], fields["body"])
+                filled.get_or_ask(server, request, reply.draw, partial(_received, reply))
         calls = replace(options.calls, cache=cache, offline=True, preflight=False, in_flight=1)
         trial = Path(folder, "trial")
         try:
@@ -217,17 +241,6 @@ def load_entry(cassette: Cassette, name: str, home: Path) -> TrialEntry:
     return TrialEntry(name, load_prompt(name, home, cassette.game).for_api(cassette.settings.api), cassette.settings)
 
 
-def _fill(folder: Path, cassette: Cassette) -> None:
-    cache, server = ReplyCache(folder), build_account(cassette.settings).server
-    try:
-        for reply in cassette.replies:
-            fields = json.loads(reply.request)
-            request = Request(fields["protocol"], fields["path"], fields["body"])
-            cache.get_or_ask(server, request, reply.draw, partial(_received, reply))
-    finally:
-        cache.close()
-
-
 def _received(reply: CacheEntry) -> RawReply:
     return reply.received
 
@@ -241,24 +254,3 @@ def _first_difference(cassette: Cassette, folder: Path) -> str | None:
         return None
     first = next(iter(differing_parts(asked.server, asked.text, asked.draw, similar)), None)
     return f"{first.part}: now {first.wanted!r}, recorded {first.stored!r}" if first else None
-
-
-def _to_interaction(reply: CacheEntry) -> dict[str, object]:
-    fields = json.loads(reply.request)
-    host = reply.server if "://" in reply.server else f"http://{reply.server.partition('?')[0]}"
-    request = {
-        "method": "POST",
-        "uri": f"{host}{fields['path']}",
-        "headers": _JSON,
-        "body": canonical_json(fields["body"]),
-    }
-    status = {"code": int(HTTPStatus.OK), "message": "OK"}
-    response = {"status": status, "headers": _JSON, "body": {"string": reply.received.raw}}
-    own = {"protocol": fields["protocol"], "path": fields["path"], "server": reply.server, "draw": reply.draw}
-    return {"request": request, "response": response, **own}
-
-
-def _from_interaction(one: Mapping[str, Any]) -> CacheEntry:
-    request = Request(one["protocol"], one["path"], json.loads(one["request"]["body"]))
-    received = RawReply(HTTPStatus.OK, str(one["response"]["body"]["string"]))
-    return CacheEntry(str(one["server"]), request.text, str(one["draw"]), received)

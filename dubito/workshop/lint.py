@@ -64,10 +64,6 @@ class RenderedRequest:
         return self.before is None or self.rendered.system == self.before.system
 
     @property
-    def keeps_beginning(self) -> bool:
-        return self.decision < FIRST_DECISION or self.shared >= self.least
-
-    @property
     def location(self) -> str:
         place = f"node {self.position.node}, decision {self.decision} of seat {self.position.seat}"
         return f"{' '.join(filter(None, (place, self.game)))}, {self._describe_change()}"
@@ -125,7 +121,7 @@ def find_system_fault(rendered_requests: Sequence[RenderedRequest]) -> str | Non
 def find_beginning_fault(rendered_requests: Sequence[RenderedRequest]) -> str | None:
     """Return a message if requests have too little in common with previous ones."""
     late = [one for one in rendered_requests if one.decision >= FIRST_DECISION]
-    few = [one for one in late if not one.keeps_beginning]
+    few = [one for one in late if one.shared < one.least]
     if len(few) <= _MAX_BELOW * len(late):
         return None
     worst = min(few, key=lambda one: one.shared)
@@ -173,27 +169,9 @@ def lint(prompt: Prompt, games: Sequence[Sequence[RecordedPosition]]) -> Advice:
     """Check a prompt. Raises UsageError if a template fails at a position of the games."""
     rendered_requests = render_requests(prompt, games)
     faults = filter(None, [find_system_fault(rendered_requests), find_beginning_fault(rendered_requests)])
-    findings = [*_describe_unused(prompt), *_describe_missing(prompt, games), *faults]
-    by_node = {
-        node.name: [one for one in rendered_requests if one.position.node == node.name] for node in prompt.game.nodes
-    }
-    return Advice([_measure_size(node, group) for node, group in by_node.items() if group], findings)
-
-
-def _measure_size(node: str, rendered_requests: Sequence[RenderedRequest]) -> Size:
-    late = [one.shared for one in rendered_requests if one.decision >= FIRST_DECISION]
-    return Size(
-        node, len(rendered_requests), mean(one.bytes for one in rendered_requests), mean(late) if late else None
-    )
-
-
-def _describe_unused(prompt: Prompt) -> list[str]:
-    names = unused_facts(prompt, prompt.variables)
-    return [f"facts that no template uses: {', '.join(names)}"] if names else []
-
-
-def _describe_missing(prompt: Prompt, games: Sequence[Sequence[RecordedPosition]]) -> list[str]:
-    left_out: dict[str, list[str]] = {}
+    unused = unused_facts(prompt, prompt.variables)
+    findings = [f"facts that no template uses: {', '.join(unused)}"] if unused else []
+    sizes, left_out = list[Size](), dict[str, list[str]]()
     for node in [node.name for node in prompt.game.nodes]:
         last_positions = [
             [one.position for one in first_questions(prompt, game) if one.position.node == node][-1:] for game in games
@@ -201,7 +179,11 @@ def _describe_missing(prompt: Prompt, games: Sequence[Sequence[RecordedPosition]
         tested = [position for last in last_positions for position in last][:_MAX_POSITIONS]
         for fact in facts_left_out(prompt, node, tested) if tested else ():
             left_out.setdefault(fact, []).append(node)
-    return [f"missing at {', '.join(where)}: {fact}" for fact, where in left_out.items()]
+        if group := [one for one in rendered_requests if one.position.node == node]:
+            late = [one.shared for one in group if one.decision >= FIRST_DECISION]
+            sizes.append(Size(node, len(group), mean(one.bytes for one in group), mean(late) if late else None))
+    findings += [f"missing at {', '.join(where)}: {fact}" for fact, where in left_out.items()]
+    return Advice(sizes, [*findings, *faults])
 
 
 def unused_facts(prompt: Prompt, keys: Iterable[str]) -> list[str]:

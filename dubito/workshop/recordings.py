@@ -130,15 +130,14 @@ def read_folder(folder: Path, game: Game) -> dict[str, RecordedPosition]:
         raise UsageError(f"cannot read {one_line(str(folder))}: {error.strerror}") from None
     if not files:
         raise UsageError(f"{one_line(str(folder))} has no positions", hint="`dubito prompts record` creates some")
-    return {file.name: _read_position(file, game) for file in files}
-
-
-def _read_position(file: Path, game: Game) -> RecordedPosition:
-    text = read_text(file)
-    try:
-        return parse_position(text, game)
-    except UsageError as error:
-        raise UsageError(f"{one_line(str(file))}: {error}") from None
+    positions = {}
+    for file in files:
+        text = read_text(file)
+        try:
+            positions[file.name] = parse_position(text, game)
+        except UsageError as error:
+            raise UsageError(f"{one_line(str(file))}: {error}") from None
+    return positions
 
 
 def write_files(files: Mapping[Path, str]) -> None:
@@ -205,14 +204,15 @@ class Watcher:
         )
 
 
+@dataclass(eq=False)
 class _Questions(Listener):
     """Records the questions of a seat."""
 
-    def __init__(self, watcher: Watcher, seat: int) -> None:
-        self._watcher, self._seat = watcher, seat
+    watcher: Watcher
+    seat: int
 
     def note_question(self, node: str) -> None:
-        self._watcher.record_question(self._seat, node)
+        self.watcher.record_question(self.seat, node)
 
 
 def record_from_run(run: Run, nodes: Collection[str], count: int) -> list[RecordedPosition]:

@@ -143,7 +143,9 @@ class ServerCheck:
                     if error.setting not in _FIXABLE or not error.value or change in changes:
                         raise
                 except AttemptFailed as error:
-                    change = ("read", self._find_part(sample) or "")
+                    # With another value of `read`, the last reply may be an answer.
+                    reply, form = self._replies[-1][1], sample[1]
+                    change = ("read", (find_helpful_part(reply, form) if isinstance(form, Form) else None) or "")
                     if change[1] in ("", self.settings.read):
                         quote = ": ".join(filter(None, (error.detail, one_line(error.text or "", _MAX_QUOTED))))
                         self._findings.append(Finding("answer", "failed", f"{error.cause}: {quote}", error.advice))
@@ -158,10 +160,6 @@ class ServerCheck:
                     return sample
             changes.append(change)
             self.settings = self.settings.model_copy(update=dict([change]))
-
-    def _find_part(self, sample: Sample) -> str | None:
-        """Return the value of `read` with which the last reply would be an answer."""
-        return find_helpful_part(self._replies[-1][1], sample[1]) if isinstance(sample[1], Form) else None
 
     def _ask(self, sample: Sample) -> ModelAnswer:
         place = Place(self._name, -1, -1, 0, 0, 0, "check")
@@ -231,7 +229,8 @@ class ServerCheck:
         reply = self._send(self._build(system, "What is the code word? Reply with a JSON object.", _TEXT))
         if _CODE_WORD in f"{reply.text} {reply.thoughts}":
             return "ok", "the reply repeats a word of the system message", ""
-        return "note", f"the reply does not repeat a word of the system message: {_quote(reply)}", ""
+        found = one_line(reply.text or "", _MAX_QUOTED) or reply.problem
+        return "note", f"the reply does not repeat a word of the system message: {found}", ""
 
     def _check_token_counts(self) -> tuple[Status, str, str]:
         request, reply = self._longest
@@ -326,7 +325,3 @@ def config_entry(bot: str, settings: ModelSettings) -> dict[str, object]:
     """Return the config entry of a player with these settings."""
     given = settings.model_dump(exclude_defaults=True, exclude={"fallback", "model", "reasks"})
     return {"bot": bot, "name": settings.model, "model": settings.model, **given}
-
-
-def _quote(reply: Reply) -> str:
-    return one_line(reply.text or "", _MAX_QUOTED) or reply.problem

@@ -244,9 +244,33 @@ class Agreement:
 
 
 def score_rows(answers: Sequence[TrialAnswer], price: Price | None) -> list[ScoreRow]:
-    return [
-        _score_row(node, group, price) for node in _node_names(answers) if (group := _select_answers(node, answers))
-    ]
+    rows = []
+    for node in _node_names(answers):
+        if not (group := _select_answers(node, answers)):
+            continue
+        answered = [one for one in group if one.answer is not None]
+        causes = Counter(one.cause for one in group)
+        with_truth = [(one, truth) for one in answered if (truth := one.recorded.right) is not None]
+        usages_known = [[each for each in one.usages if each] for one in group if one.usages and None not in one.usages]
+        tokens = None
+        if usages_known:
+            tokens = (
+                mean(sum(each.input for each in usages) for usages in usages_known),
+                mean(sum(each.cached for each in usages) for usages in usages_known),
+                mean(sum(each.output for each in usages) for usages in usages_known),
+            )
+        row = ScoreRow(
+            node,
+            len(group),
+            _clustered_share((one.recorded.deal, one.answer is True) for one in answered if _is_bool(one)),
+            _clustered_share((one.recorded.deal, one.answer is None) for one in group),
+            {cause: causes[cause] for cause in CAUSES if causes[cause]},
+            _clustered_share((one.recorded.deal, one.answer == truth) for one, truth in with_truth),
+            tokens,
+            1000 * mean(sum(map(price.cost, each)) for each in usages_known) if usages_known and price else None,
+        )
+        rows.append(row)
+    return rows
 
 
 def compare_answers(answers: Sequence[TrialAnswer], other: Sequence[TrialAnswer]) -> list[Agreement]:
@@ -287,29 +311,6 @@ def _is_bool(one: TrialAnswer) -> bool:
 
 def _select_answers(node: str, answers: Sequence[TrialAnswer]) -> list[TrialAnswer]:
     return [one for one in answers if node in (ALL, one.recorded.position.node)]
-
-
-def _score_row(node: str, answers: Sequence[TrialAnswer], price: Price | None) -> ScoreRow:
-    answered = [one for one in answers if one.answer is not None]
-    causes = Counter(one.cause for one in answers)
-    with_truth = [(one, truth) for one in answered if (truth := one.recorded.right) is not None]
-    all_usages = [[usage for usage in one.usages if usage] for one in answers if one.usages and None not in one.usages]
-    return ScoreRow(
-        node,
-        len(answers),
-        _clustered_share((one.recorded.deal, one.answer is True) for one in answered if _is_bool(one)),
-        _clustered_share((one.recorded.deal, one.answer is None) for one in answers),
-        {cause: causes[cause] for cause in CAUSES if causes[cause]},
-        _clustered_share((one.recorded.deal, one.answer == truth) for one, truth in with_truth),
-        (
-            mean(sum(usage.input for usage in usages) for usages in all_usages),
-            mean(sum(usage.cached for usage in usages) for usages in all_usages),
-            mean(sum(usage.output for usage in usages) for usages in all_usages),
-        )
-        if all_usages
-        else None,
-        1000 * mean(sum(map(price.cost, usages)) for usages in all_usages) if all_usages and price else None,
-    )
 
 
 def _clustered_share(counted: Iterable[tuple[object, bool]]) -> Rate:
