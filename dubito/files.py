@@ -191,18 +191,6 @@ class _StrictLoader(yaml.SafeLoader):
         if node in self._flattened:
             return
         self._flattened.add(node)
-        self._check_keys(node)
-        pairs = [pair for pair in node.value if pair[0].tag != _MERGE]
-        for part in (part for key, part in node.value if key.tag == _MERGE):
-            for mapping in part.value if isinstance(part, yaml.SequenceNode) else [part]:
-                if not isinstance(mapping, yaml.MappingNode):
-                    problem = "`<<` requires a mapping or a list of mappings"
-                    raise yaml.MarkedYAMLError(problem=problem, problem_mark=mapping.start_mark)
-                self.flatten_mapping(mapping)
-                pairs += mapping.value
-        node.value = [*{(key.tag, key.value): (key, value) for key, value in reversed(pairs)}.values()][::-1]
-
-    def _check_keys(self, node: yaml.MappingNode) -> None:
         seen = set()
         for key_node, _ in node.value:
             if key_node.tag == _MERGE:  # merged keys can repeat, since the mapping's own keys override them
@@ -216,6 +204,15 @@ class _StrictLoader(yaml.SafeLoader):
                 shown = one_line(repr(key), 80)
                 raise yaml.MarkedYAMLError(problem=f"the key {shown} is set twice", problem_mark=key_node.start_mark)
             seen.add(key)
+        pairs = [pair for pair in node.value if pair[0].tag != _MERGE]
+        for part in (part for key, part in node.value if key.tag == _MERGE):
+            for mapping in part.value if isinstance(part, yaml.SequenceNode) else [part]:
+                if not isinstance(mapping, yaml.MappingNode):
+                    problem = "`<<` requires a mapping or a list of mappings"
+                    raise yaml.MarkedYAMLError(problem=problem, problem_mark=mapping.start_mark)
+                self.flatten_mapping(mapping)
+                pairs += mapping.value
+        node.value = [*{(key.tag, key.value): (key, value) for key, value in reversed(pairs)}.values()][::-1]
 
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
         """Return a string. Surrogate pairs, with which JSON escapes an emoji, are joined."""
