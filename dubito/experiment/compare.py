@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
@@ -107,16 +108,23 @@ def list_caveats(runs: Sequence[Run]) -> list[str]:
         sentences.append(f"only the first {_common_deals(runs):,} deals, common to all runs, are compared: {deals}")
     first = runs[0]
     for run in runs[1:]:
-        pairs = zip(first.planned.bots, run.planned.bots, strict=True)
-        if bots := ", ".join(_describe_other_bot(one, other, first, run) for one, other in pairs if one != other):
-            sentences.append(f"the opponents differ, although the cards are the same: {bots}")
+        bots = []
+        for one, other in zip(first.planned.bots, run.planned.bots, strict=True):
+            if one.name != other.name:
+                bots.append(f"{_shorten(one.name)} in {first} is {_shorten(other.name)} in {run}")
+            elif one != other:
+                ours, theirs = asdict(one), asdict(other)
+                keys = [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]
+                bots.append(f"{_shorten(one.name)} has a different {one_line(' and '.join(map(str, keys)))}")
+        if bots:
+            sentences.append(f"the opponents differ, although the cards are the same: {', '.join(bots)}")
         our_ids, their_ids = _model_ids(first), _model_ids(run)
         for model in sorted(our_ids.keys() & their_ids.keys()):
             if our_ids[model] != their_ids[model]:
-                one, other = (_shorten(" and ".join(sorted(ids[model]))) for ids in (our_ids, their_ids))
+                here, there = (_shorten(" and ".join(sorted(ids[model]))) for ids in (our_ids, their_ids))
                 sentences.append(
-                    f"{_shorten(model[1])} is not the same model in both runs: it answered as {one} in {first} and as "
-                    f"{other} in {run}"
+                    f"{_shorten(model[1])} is not the same model in both runs: it answered as {here} in {first} and as "
+                    f"{there} in {run}"
                 )
         ours, theirs = _run_settings(first), _run_settings(run)
         for key in sorted(ours.keys() & theirs.keys()):
@@ -139,14 +147,6 @@ def _model_ids(run: Run) -> dict[tuple[str, str], set[str]]:
 def _run_settings(run: Run) -> dict[str, Any]:
     rules = {f"rules.{key}": value for key, value in run.planned.rules.items()}
     return {"bot_deadline": None, **run.other_settings, **rules, "on_bot_error": run.planned.on_bot_error}
-
-
-def _describe_other_bot(one: PlayerSpec, other: PlayerSpec, first: Run, run: Run) -> str:
-    ours, theirs = asdict(one), asdict(other)
-    if one.name != other.name:
-        return f"{_shorten(one.name)} in {first} is {_shorten(other.name)} in {run}"
-    keys = [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]
-    return f"{_shorten(one.name)} has a different {one_line(' and '.join(map(str, keys)))}"
 
 
 def _shorten(value: Any) -> str:
@@ -192,7 +192,12 @@ def list_arms(runs: Sequence[Run], comparison: Comparison) -> list[Arm]:
             models += [(run, contender.name, spec)] if spec.prompt else []
     if len({spec.prompt for _, _, spec in models}) < 2:
         return []
-    lies = {run.folder: _count_lies(run) for run in runs}
+    lies = dict[Path, LieCounts | None]()
+    for run in runs:
+        try:
+            lies[run.folder] = count_lies(run) if run.game.has_lies and run.has_same_bots else None
+        except UsageError:  # a bot plays differently now, or the run is from a later version
+            lies[run.folder] = None
     # Imported late, since most compared runs have no models.
     from dubito.llm.conditions import has_honesty_rule
     from dubito.llm.prompts import title_and_paragraph
@@ -246,13 +251,6 @@ def _split_prompt(run: Run, spec: PlayerSpec) -> tuple[str, str]:
         base = base.removesuffix(f"-{language}")
         condition = f"language={language}{'+' * bool(condition)}{condition}"
     return base, condition or SILENT
-
-
-def _count_lies(run: Run) -> LieCounts | None:
-    try:
-        return count_lies(run) if run.game.has_lies and run.has_same_bots else None
-    except UsageError:  # a bot plays differently now, or the run is from a later version
-        return None
 
 
 def _read_measures(tally: Tally, runs: Sequence[Run], results: Results) -> Iterator[list[tuple[Measured, ...]]]:

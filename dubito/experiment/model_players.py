@@ -67,27 +67,27 @@ def check_models(run: ResolvedRun, options: CallOptions) -> ResolvedRun:
         started = [spec for spec in run.programs if kind_of_player(spec) != "agent"]
         programs = [find_program(spec.name, spec.settings, home) for spec in started]
         try_programs(programs, home, options.permits)
-    return run.with_players([_check_player(player, run.game, options) for player in run.players])
+    players = []
+    for player in run.players:
+        if (model := player.model) is None:
+            players.append(player)
+            continue
+        model = replace(model, settings=identify_weights(model.name, model.settings))
+        prompt, fallback = model.prompt.digest, model.fallback.digest
+        check_model_calls(model.name, model.settings, run.game, options)
+        if model.settings.base_url and is_house(model.settings.base_url):
+            from dubito.house.writers import WRITERS  # imported late, since most runs need no server
 
-
-def _check_player(player: ResolvedPlayer, game: Game, options: CallOptions) -> ResolvedPlayer:
-    if (model := player.model) is None:
-        return player
-    model = replace(model, settings=identify_weights(model.name, model.settings))
-    prompt, fallback = model.prompt.digest, model.fallback.digest
-    check_model_calls(model.name, model.settings, game, options)
-    if model.settings.base_url and is_house(model.settings.base_url):
-        from dubito.house.writers import WRITERS  # imported late, since most runs need no server
-
-        # Some built-in models only write bots.
-        if model.settings.model in WRITERS:
-            raise UsageError(
-                f"{one_line(model.name)}: {model.settings.model} writes bots and does not play",
-                hint="use it in `dubito forge`",
-            )
-    _check_probabilities(model.name, model.settings, model.prompt, game)
-    spec = replace(player.spec, settings=model.settings.model_dump(), prompt=prompt, fallback=fallback)
-    return ResolvedPlayer(spec, player.bot, model)
+            # Some built-in models only write bots.
+            if model.settings.model in WRITERS:
+                raise UsageError(
+                    f"{one_line(model.name)}: {model.settings.model} writes bots and does not play",
+                    hint="use it in `dubito forge`",
+                )
+        _check_probabilities(model.name, model.settings, model.prompt, run.game)
+        spec = replace(player.spec, settings=model.settings.model_dump(), prompt=prompt, fallback=fallback)
+        players.append(ResolvedPlayer(spec, player.bot, model))
+    return run.with_players(players)
 
 
 def _check_probabilities(name: str, settings: ModelSettings, prompt: "Prompt", game: Game) -> None:

@@ -24,7 +24,7 @@ from dubito.llm.decide import Conversation, Decider, DecisionLog, GameServices, 
 from dubito.llm.limiter import Timing, format_duration
 from dubito.llm.pipeline import Pipeline, PipelineOptions
 from dubito.llm.preflight import Preflight
-from dubito.llm.prompts import Prompt, RenderedPrompt, Sample, longest_samples
+from dubito.llm.prompts import Prompt, Sample, longest_samples
 from dubito.llm.request import Asks, Place
 from dubito.llm.slots import GameSlots
 from dubito.llm.threads import run_until_stopped
@@ -97,9 +97,14 @@ def model_players(
         )
         tracker = GameTracker(log, pipeline.budget)
         progress.connect_run(PipelineFigures(experiment, db, cache, pipeline, options.caps))
-        deciders = {
-            spec.name: _open_decider(spec, model, run, log, options, pipeline, progress) for spec, model in run.models
-        }
+        deciders = dict[str, Decider]()
+        for spec, model in run.models:
+            model.prompt.check_rules(run.rules)
+            log.save_prompt(model.prompt.digest, model.prompt.sources)
+            asks = pipeline.build_asks(spec.name, model.settings, price_of_model(model.settings, options))
+            player = build_decider(model, run, model.prompt, asks, log, progress.count_outcome)
+            stops = options.on_unusable == "stop" and not log.has_answer(spec.name)
+            deciders[spec.name] = replace(player, unusable=UnusableAnswers(spec.name, stops))
         pipeline.check_waves()
         hidden = [db.path.parent, cache.folder, run.registry.working_directory / RUNS]
         opened = open_programs(run, hidden, options.permits, progress.warn, pipeline.record, seats, stopped)
@@ -113,24 +118,6 @@ def model_players(
         yield Models(
             deciders, programs, lambda: pipeline.lost_games, pipeline.try_again, tracker, pipeline.run_next_wave, slots
         )
-
-
-def _open_decider(
-    spec: PlayerSpec,
-    model: ModelPart,
-    run: ResolvedRun,
-    log: ModelLog,
-    options: CallOptions,
-    pipeline: Pipeline,
-    progress: ModelProgress,
-) -> Decider:
-    """Store a model player's prompt and return the player."""
-    model.prompt.check_rules(run.rules)
-    log.save_prompt(model.prompt.digest, model.prompt.sources)
-    asks = pipeline.build_asks(spec.name, model.settings, price_of_model(model.settings, options))
-    player = build_decider(model, run, model.prompt, asks, log, progress.count_outcome)
-    stops = options.on_unusable == "stop" and not log.has_answer(spec.name)
-    return replace(player, unusable=UnusableAnswers(spec.name, stops))
 
 
 def _run_preflights(
@@ -150,20 +137,17 @@ def _run_preflights(
         if preflight.slow_seconds is not None and asked and not is_said:
             is_said = True
             advice = "" if is_started_by_run(player.settings.base_url or "") else _IN_FLIGHT_ADVICE
-            progress.warn(_describe_duration(preflight.slow_seconds, asked[0][0], sampled, games) + advice)
-
-
-def _describe_duration(seconds: float, prompt: RenderedPrompt, sampled: SampledQuestions, games: int) -> str:
-    """Describe how long a run takes if the server reads the rules only once, or for each question."""
-    shortest = seconds * (1 - len(prompt.system) / len(str(prompt)))
-    question, game, run = (
-        f"{format_duration(shortest * count)} to {format_duration(seconds * count)}"
-        for count in (1, sampled.per_game, sampled.per_game * sampled.share * games)
-    )
-    return (
-        f"the server is slow: a question takes {question}, a game {game}, and all games {run}, depending on what it "
-        "remembers of earlier questions"
-    )
+            # How long it takes if the server reads the rules only once, or for each question.
+            seconds, prompt = preflight.slow_seconds, asked[0][0]
+            shortest = seconds * (1 - len(prompt.system) / len(str(prompt)))
+            question, game, run = (
+                f"{format_duration(shortest * count)} to {format_duration(seconds * count)}"
+                for count in (1, sampled.per_game, sampled.per_game * sampled.share * games)
+            )
+            progress.warn(
+                f"the server is slow: a question takes {question}, a game {game}, and all games {run}, depending on "
+                f"what it remembers of earlier questions{advice}"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,20 +95,6 @@ def replay_uncounted_games(run: Run, models: "Models") -> None:
 
 def check_calls(run: Run, recording: ReplayRecording) -> None:
     """Check the calls, prompts and texts of a run after its games have been compared."""
-    _check_counts(run, recording)
-    broken = run.db.find_broken_seal()
-    if broken is not None:
-        table, key = broken
-        raise Differs(_DATABASE, f"a row of {table} was changed or is damaged", [f"its key: {_format_key(key)}"])
-    check_prompts(run)
-    check_texts(run.db)
-    calls = _Calls(run)
-    calls.check_attempts()
-    calls.check_tries()
-
-
-def _check_counts(run: Run, recording: ReplayRecording) -> None:
-    """Compare the numbers of stored rows with those of the replay."""
     games = run.experiment.game_numbers
     counts = {
         "decisions of models": ("decisions", "1", recording.decisions),
@@ -124,6 +110,15 @@ def _check_counts(run: Run, recording: ReplayRecording) -> None:
         ((stored,),) = run.db.read(f"SELECT count(*) FROM {table} WHERE {where}")  # noqa: S608
         if stored != replayed:
             raise Differs(_DATABASE, f"it has {stored:,} {what} instead of {replayed:,}", [])
+    broken = run.db.find_broken_seal()
+    if broken is not None:
+        table, key = broken
+        raise Differs(_DATABASE, f"a row of {table} was changed or is damaged", [f"its key: {_format_key(key)}"])
+    check_prompts(run)
+    check_texts(run.db)
+    calls = _Calls(run)
+    calls.check_attempts()
+    calls.check_tries()
 
 
 def check_prompts(run: Run) -> None:

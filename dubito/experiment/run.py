@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -286,23 +286,19 @@ def _is_any_set(*stops: threading.Event) -> bool:
 
 
 def load_progress(db: RunDb, run: ResolvedRun, folder: Path) -> RunResult:
-    experiment = run.experiment
+    experiment, models = run.experiment, dict[str, PlayerLog]()
+    if run.models:
+        from dubito.store.model_log import ModelLog  # imported late, since runs of bots have no calls
+
+        models = {spec.name: ModelLog(db).player(spec.name) for spec, _ in run.models}
     return RunResult(
         folder=folder,
         run=run,
         tally=load_tally(db, run.game.results),
         results_digest=db.results_digest(),
-        models=_read_models(db, [spec.name for spec, _ in run.models]),
+        models=models,
         counts=count_games(db, experiment.first_game, experiment.games_per_deal),
     )
-
-
-def _read_models(db: RunDb, names: Sequence[str]) -> dict[str, PlayerLog]:
-    if not names:
-        return {}
-    from dubito.store.model_log import ModelLog  # imported late, since runs of bots have no calls
-
-    return {name: ModelLog(db).player(name) for name in names}
 
 
 def _write_results(run: RunResult) -> None:
