@@ -16,9 +16,15 @@ from dubito.packages import own_folder
 @click.pass_context
 def examples(context: click.Context) -> None:
     """List the examples, or copy one."""
-    if context.invoked_subcommand is None:
-        rows = [[path.name, _describe(path)] for path in _all_examples()]
-        table(f"{len(rows)} examples; copy one with `dubito examples copy NAME`", ["example", "about"], rows)
+    if context.invoked_subcommand is not None:
+        return
+    rows = []
+    for path in _all_examples():
+        text = (path / "README.md" if path.is_dir() else path).read_text("utf-8")
+        # The first sentence of a config's comment, or the title of a folder or notebook, where it is a JSON string.
+        title = re.search(r'^ *"?# (.*?)(\\n",|\.?$|\. )', text, re.MULTILINE)
+        rows.append([path.name, title[1] if title else ""])
+    table(f"{len(rows)} examples; copy one with `dubito examples copy NAME`", ["example", "about"], rows)
 
 
 @examples.command()
@@ -49,11 +55,3 @@ def copy(name: str, target: Path | None) -> None:
 
 def _all_examples() -> list[Path]:
     return sorted(path for path in own_folder("examples").iterdir() if not path.name.startswith(("_", ".")))
-
-
-def _describe(path: Path) -> str:
-    """Return the first sentence of a config's comment, or the title of a folder or notebook."""
-    text = (path / "README.md" if path.is_dir() else path).read_text("utf-8")
-    # In a notebook the title is a JSON string.
-    title = re.search(r'^ *"?# (.*?)(\\n",|\.?$|\. )', text, re.MULTILINE)
-    return title[1] if title else ""

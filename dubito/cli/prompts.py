@@ -57,7 +57,6 @@ from dubito.workshop.recordings import (
     write_files,
 )
 from dubito.workshop.trial import (
-    ScoreRow,
     Trial,
     TrialEntry,
     TrialOptions,
@@ -234,7 +233,15 @@ def record(what: Path, output: Path, count: int, node: str | None) -> None:
     Positions are spread evenly over games and nodes. A run or exported run is replayed. A config, which must contain
     only hand-written bots, is played.
     """
-    positions = _record_positions(what, node, count)
+    if what.is_dir():
+        positions = _record_from_run(what, node, count)
+    elif what.is_file() and is_export(what):
+        with unpack(what) as folder:
+            positions = _record_from_run(folder, node, count)
+    else:
+        config = parse_config(read_config(what), str(what))
+        registry = find_bots(Path.cwd(), config.game)
+        positions = record_from_config(resolve(config, registry), _nodes(registry, node), count)
     if not positions:
         raise UsageError(f"{what} has no such positions because its bots do not answer one node at a time")
     write_files(position_files(positions, output))
@@ -243,17 +250,6 @@ def record(what: Path, output: Path, count: int, node: str | None) -> None:
     fewer = "" if len(positions) == count else f" (of {count} requested; there are no more)"
     deals = len({one.deal for one in positions})
     say(f"written: {len(positions)} positions{fewer} from {deals} deals in {output}: {by_node}")
-
-
-def _record_positions(what: Path, node: str | None, count: int) -> list[RecordedPosition]:
-    if what.is_dir():
-        return _record_from_run(what, node, count)
-    if what.is_file() and is_export(what):
-        with unpack(what) as folder:
-            return _record_from_run(folder, node, count)
-    config = parse_config(read_config(what), str(what))
-    registry = find_bots(Path.cwd(), config.game)
-    return record_from_config(resolve(config, registry), _nodes(registry, node), count)
 
 
 def _nodes(registry: Registry, node: str | None) -> Sequence[str]:
@@ -308,29 +304,19 @@ def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | N
     right = entries[0].prompt.game.workshop.RIGHT
     headers = ["prompt", "node", "positions", "yes %", *(["right %"] if right else []), "invalid %", *causes]
     headers += ["tokens in", "cached in", "tokens out", "cost per 1,000"]
-    cells = [
-        [
-            name,
-            row.node,
-            f"{row.positions}",
-            cell_text(row.yes, "rate"),
-            *([cell_text(row.right, "rate")] if right else []),
-            cell_text(row.invalid, "rate"),
-            *(cell_text(row.causes.get(cause, 0) / row.positions, "rate") for cause in causes),
-            *_tokens_and_cost(row),
-        ]
-        for name, row in rows
-    ]
+    cells = []
+    for name, row in rows:
+        rights = [cell_text(row.right, "rate")] if right else []
+        shares = [cell_text(row.causes.get(cause, 0) / row.positions, "rate") for cause in causes]
+        tokens = ["-"] * 3 if row.tokens is None else [f"{count:.0f}" for count in row.tokens]
+        cost = "-" if row.picodollars is None else dollars(round(row.picodollars))
+        figures = [f"{row.positions}", cell_text(row.yes, "rate"), *rights, cell_text(row.invalid, "rate"), *shares]
+        cells.append([name, row.node, *figures, *tokens, cost])
     answers = trial.answers[0]
     deals = len({one.recorded.deal for one in answers})
     title = f"{entries[0].settings.model} at {len(answers):,} positions in {deals:,} deals; 95 % confidence intervals, "
     title += f"clustered by deal; {f'right: {right}; ' if right else ''}tokens are per decision"
     table(one_line(title), headers, cells)
-
-
-def _tokens_and_cost(row: ScoreRow) -> list[str]:
-    tokens = ["-"] * 3 if row.tokens is None else [f"{count:.0f}" for count in row.tokens]
-    return [*tokens, "-" if row.picodollars is None else dollars(round(row.picodollars))]
 
 
 @click.command()

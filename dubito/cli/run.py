@@ -96,8 +96,12 @@ def run(
     if new := result is None:
         if reach := _describe_reach(planned, folder, calls):
             note(reach)
-        if (table := _propose_table(planned, folder)) is not None:
-            note(table)
+        # The table of a new run with models may have no scale.
+        if planned.models and not (folder / "run.db").exists():
+            from dubito.experiment.chance import propose_table  # imported late, since most runs have no models
+
+            if (proposal := propose_table(planned)) is not None:
+                note(proposal)
         if warning := check_cache(planned, calls):
             note(warning)
         with open_executor(checked, note) as pool:
@@ -122,15 +126,6 @@ def _describe_reach(run: ResolvedRun, folder: Path, calls: CallOptions) -> str |
     return describe_reach(estimate(run, calls, deals=0), run.experiment, calls.caps)
 
 
-def _propose_table(run: ResolvedRun, folder: Path) -> str | None:
-    """Return a note if the table of a new run with models has no scale."""
-    if not run.models or (folder / "run.db").exists():
-        return None
-    from dubito.experiment.chance import propose_table  # imported late, since most runs have no models
-
-    return propose_table(run)
-
-
 def plan_run(
     checked: Config, config: Path | None, shard: str | None = None, started: Path | None = None
 ) -> tuple[ResolvedRun, Path, CallOptions]:
@@ -148,7 +143,14 @@ def plan_run(
     if started is not None:
         check_same_experiment(started, planned.experiment)
     if planned.models:
-        _print_limit(planned, checked, calls)
+        from dubito.experiment.model_players import find_paid_model  # imported late, since runs of bots load no clients
+
+        # Explain why the run is short if nothing else limits what a model costs.
+        if paid := find_paid_model(planned, checked, calls):
+            note(
+                f"note: this plays only {planned.experiment.games} games, since the calls of {one_line(paid.name)} may "
+                "cost money; set games, budget or stop for more"
+            )
     print_warnings(planned, calls)
     if started is not None:
         return planned, started, calls
@@ -203,17 +205,6 @@ def print_warnings(run: ResolvedRun, calls: CallOptions) -> None:
             note(sentence)
         if experiment.shard and (caps := calls.caps.describe()):
             note(f"note: this shard's share of the run's budget is {caps}")
-
-
-def _print_limit(run: ResolvedRun, config: Config, calls: CallOptions) -> None:
-    """Explain why the run is short if nothing else limits what a model costs."""
-    from dubito.experiment.model_players import find_paid_model  # imported late, since runs of bots load no clients
-
-    if paid := find_paid_model(run, config, calls):
-        note(
-            f"note: this plays only {run.experiment.games} games, since the calls of {one_line(paid.name)} may cost "
-            "money; set games, budget or stop for more"
-        )
 
 
 def play_with_progress(

@@ -50,21 +50,18 @@ def share(what: Path | None, game: int | None, person: str, output: Path | None,
     if path.is_dir():
         raise UsageError(f"{one_line(str(path))} is a folder", hint=f"name a file: --output {path / 'game.html'}")
     picture = path.with_suffix(".png")
-    # Drawn before anything is written, since Pillow may be missing.
-    png = _draw(shared) if url else b""
+    png = b""
+    if url:
+        # Imported late: only pages with an address need Pillow. It may be missing, so draw before anything is written.
+        from dubito.report.picture import picture_of_game
+
+        png = picture_of_game(shared.page)
     text = shared_page(shared, url and urljoin(url, quote(picture.name)))
     write_whole(path, text)
     say(f"page: {path} ({len(text.encode()) // 1000:,} kB)")
     if url:
         picture.write_bytes(png)
         say(f"picture: {picture} (publish it next to the page)")
-
-
-def _draw(shared: SharedGame) -> bytes:
-    # Imported late: only pages with an address need Pillow.
-    from dubito.report.picture import picture_of_game
-
-    return picture_of_game(shared.page)
 
 
 def _suggest_game(run: Path) -> str:

@@ -1,7 +1,7 @@
 """`dubito status`: the progress of a run, even while it is being played, or the runs in a folder."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
@@ -40,7 +40,15 @@ def status(run: Path | None, as_json: bool) -> None:
     newest first.
     """
     if run is not None and run.is_dir() and (runs := runs_inside(run)):
-        _list_runs(run, runs, as_json)
+        rows = [_row_of_run(each) for each in runs]
+        if as_json:
+            print_document(RunsObject(runs=rows))
+            return
+        headers = ["run", "game", "state", "games", "models", "cost", "last written"]
+        table(f"{len(rows)} runs in {one_line(str(run))}", headers, [_cells(row) for row in rows if row.fault is None])
+        for row in rows:
+            if row.fault is not None:
+                note(f"cannot be read: {row.fault}")
         return
     with open_run_folder(run) as folder:
         name = str(run or folder)
@@ -185,18 +193,6 @@ def _print_models(log: ModelLog, kinds: Mapping[str, PlayerKind], places: str) -
             say(f"  calls that exceeded their budget reservation: {own.beyond:,}; the first: {own.first_beyond}")
     for kind, count in sorted(log.count_failures().items()):
         say(f"failed calls, {kind}: {count:,}")
-
-
-def _list_runs(folder: Path, runs: Sequence[Path], as_json: bool) -> None:
-    rows = [_row_of_run(run) for run in runs]
-    if as_json:
-        print_document(RunsObject(runs=rows))
-        return
-    headers = ["run", "game", "state", "games", "models", "cost", "last written"]
-    table(f"{len(rows)} runs in {one_line(str(folder))}", headers, [_cells(run) for run in rows if run.fault is None])
-    for run in rows:
-        if run.fault is not None:
-            note(f"cannot be read: {run.fault}")
 
 
 def run_state(run: Run) -> RunState:

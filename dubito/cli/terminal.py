@@ -53,14 +53,14 @@ def draw_table(title: str, headers: Sequence[str], cells: Sequence[Sequence[str]
             drawn.add_row(*(Text(row[column]) for column in columns))
         return drawn
 
-    def fits_terminal(columns: Sequence[int]) -> bool:
-        return Console(width=_MAX_TABLE_WIDTH).measure(part(columns)).maximum <= console.width
-
     console.print(Text(printable(title)))
     rest = list(range(keys, len(headers)))
     while rest:
         columns = [*range(keys), rest.pop(0)]
-        while rest and fits_terminal([*columns, rest[0]]):
+        while rest:
+            wider = part([*columns, rest[0]])
+            if Console(width=_MAX_TABLE_WIDTH).measure(wider).maximum > console.width:
+                break
             columns.append(rest.pop(0))
         console.print(part(columns))
 
