@@ -52,7 +52,14 @@ class Rows(list[Row]):
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return each row as plain values, as `--json` prints them."""
-        return [_as_dict(row) for row in self]
+        rows = []
+        for row in self:
+            if isinstance(row, BaseModel):
+                rows.append(row.model_dump(mode="json"))
+            else:
+                assert is_dataclass(row)
+                rows.append(asdict(row, dict_factory=_leave_out_ends))  # type: ignore[arg-type]
+        return rows
 
     def to_pandas(self) -> Any:
         """Return a `pandas.DataFrame`. Nested values become columns such as `rates.score.value`.
@@ -63,13 +70,6 @@ class Rows(list[Row]):
         import pandas
 
         return pandas.json_normalize(self.to_dicts())
-
-
-def _as_dict(row: Any) -> dict[str, Any]:
-    if isinstance(row, BaseModel):
-        return row.model_dump(mode="json")
-    assert is_dataclass(row)
-    return asdict(row, dict_factory=_leave_out_ends)  # type: ignore[arg-type]
 
 
 def _leave_out_ends(fields: list[tuple[str, Any]]) -> dict[str, Any]:

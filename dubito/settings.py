@@ -101,7 +101,16 @@ class Setting:
         if not isinstance(value, str):
             return value
         if nested := self.keys_model:
-            return self._parse_mapping(value, nested.model_fields)
+            values, fields = dict[str, Any](), nested.model_fields
+            for part in value.split(","):
+                key, equals, text = (word.strip() for word in part.partition("="))
+                if not key or not equals:
+                    example = ",".join(f"{key}={shown}" for key, shown in self.example.items())
+                    raise UsageError(f"{self.flag}: write it as {example}, not {one_line(repr(value), 60)}")
+                if key in values:
+                    raise UsageError(f"{self.flag}: {one_line(key)} is set twice")
+                values[key] = Setting(key, fields[key]).parse(text) if key in fields else text
+            return values
         if get_origin(self.kind) is dict:
             return from_yaml(value, self.flag)
         kinds = {kind if isinstance(kind, type) else type(kind) for kind in get_args(self.kind) or (self.kind,)}
@@ -119,18 +128,6 @@ class Setting:
         if isinstance(value, Mapping):
             return [self.flag, json.dumps(value, ensure_ascii=False)]
         return [self.flag, ",".join(map(str, value)) if isinstance(value, list) else str(value)]
-
-    def _parse_mapping(self, text: str, fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        for part in text.split(","):
-            key, equals, value = (word.strip() for word in part.partition("="))
-            if not key or not equals:
-                example = ",".join(f"{key}={value}" for key, value in self.example.items())
-                raise UsageError(f"{self.flag}: write it as {example}, not {one_line(repr(text), 60)}")
-            if key in values:
-                raise UsageError(f"{self.flag}: {one_line(key)} is set twice")
-            values[key] = Setting(key, fields[key]).parse(value) if key in fields else value
-        return values
 
 
 def _number(text: str, kinds: Iterable[type[int] | type[float]]) -> int | float | str:

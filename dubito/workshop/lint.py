@@ -65,19 +65,18 @@ class RenderedRequest:
 
     @property
     def location(self) -> str:
-        place = f"node {self.position.node}, decision {self.decision} of seat {self.position.seat}"
-        return f"{' '.join(filter(None, (place, self.game)))}, {self._describe_change()}"
-
-    def _describe_change(self) -> str:
+        """The request's place, and the line from which it differs from the previous one."""
+        decision = f"node {self.position.node}, decision {self.decision} of seat {self.position.seat}"
+        place = " ".join(filter(None, (decision, self.game)))
         if self.before is None:
-            return "the first request"
+            return f"{place}, the first request"
         name, new, old = "user", _user(self.rendered), _user(self.before)
         if not self.keeps_system:
             name, new, old = "system", self.rendered.system, self.before.system
         head = new.encode()[: common_length(old.encode(), new.encode())].decode("utf-8", "ignore")
         number = head.count("\n")
         line = new.split("\n")[number]
-        return f"from line {number + 1} of the {name} text on: {one_line(line) or '(an empty line)'}"
+        return f"{place}, from line {number + 1} of the {name} text on: {one_line(line) or '(an empty line)'}"
 
 
 def first_questions(prompt: Prompt, game: Iterable[RecordedPosition]) -> list[RecordedPosition]:

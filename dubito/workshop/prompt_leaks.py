@@ -50,10 +50,11 @@ def find_leak(prompt: Prompt, here: Position, there: Position) -> Leak | None:
         if texts[0] != texts[1]:
             byte = common_length(texts[0].encode(), texts[1].encode())
             at = texts[0].encode()[:byte].decode("utf-8", "ignore")
-            texts_here = " or ".join(_quote_line(text[len(at) :]) for text in texts)
+            rests = [text[len(at) :].partition("\n")[0] for text in texts]
+            quotes = [repr(one_line(rest, _MAX_QUOTE)) if rest else "the end of the line" for rest in rests]
             template, line = _find_template(one, other, len(at))
             what = f"byte {byte + 1:,} of the {name} (line {at.count(chr(10)) + 1}) reveals {seat}"
-            sentence = f"{what} through {_find_fact(prompt, here, there)}: {texts_here}"
+            sentence = f"{what} through {_find_fact(prompt, here, there)}: {' or '.join(quotes)}"
             return Leak(str(prompt.template_path(template)), line, sentence)
     return None
 
@@ -64,10 +65,6 @@ def _schema_text(prompt: Prompt, position: Position) -> str:
 
 def _parts(rendered: RenderedPrompt) -> tuple[str, str, str]:
     return rendered.system, "".join(rendered.history), rendered.user
-
-
-def _quote_line(text: str) -> str:
-    return repr(one_line(text.partition("\n")[0], _MAX_QUOTE)) if text.partition("\n")[0] else "the end of the line"
 
 
 def _find_template(one: Sequence[Piece], other: Sequence[Piece], place: int) -> tuple[str, int]:
