@@ -197,33 +197,29 @@ class _LieCounter:
         self.plays, self.responses = list[TrackedPlay](), list[TrackedResponse]()
 
     def add_deal(self, games: range) -> None:
-        own = Counter[tuple[int, str]]()
+        run, own = self._run, Counter[tuple[int, str]]()
         for game in games:
-            self._add_game(game, own)
-        for player in range(len(self._run.experiment.players)):
+            ((row,),) = run.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
+            outcome = read_outcome(row, run.game.results, len(run.experiment.players), run.db.path)
+            for player, counts in zip(outcome.seats, outcome.counts, strict=True):
+                for key, place in self._places.items():
+                    own[player, key] += counts[place]
+            moves = replay_game(run, game)
+            for move in moves:
+                if move.lie:
+                    own[outcome.seats[move.seat], move.lie] += 1
+            tracked = track_game(game, outcome.seats, moves)
+            for one in tracked.responses:
+                own[one.player, "lies met" if one.is_lie else "honest met"] += 1
+                own[one.player, "hits" if one.is_lie else "alarms"] += one.called
+            self.plays += tracked.plays
+            self.responses += tracked.responses
+        for player in range(len(run.experiment.players)):
             own[player, "willing"] = own[player, "chosen"]
             own[player, "free"] = own[player, "plays"] - own[player, "forced"]
         for (player, rate), sums in self.sums.items():
             deal_sums = cluster_sums(own[player, _DENOMINATORS[rate]], own[player, rate])
             self.sums[player, rate] = [a + b for a, b in zip(sums, deal_sums, strict=True)]
-
-    def _add_game(self, game: int, own: Counter[tuple[int, str]]) -> None:
-        run = self._run
-        ((row,),) = run.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
-        outcome = read_outcome(row, run.game.results, len(run.experiment.players), run.db.path)
-        for player, counts in zip(outcome.seats, outcome.counts, strict=True):
-            for key, place in self._places.items():
-                own[player, key] += counts[place]
-        moves = replay_game(run, game)
-        for move in moves:
-            if move.lie:
-                own[outcome.seats[move.seat], move.lie] += 1
-        tracked = track_game(game, outcome.seats, moves)
-        for one in tracked.responses:
-            own[one.player, "lies met" if one.is_lie else "honest met"] += 1
-            own[one.player, "hits" if one.is_lie else "alarms"] += one.called
-        self.plays += tracked.plays
-        self.responses += tracked.responses
 
 
 def count_lies(run: Run, max_games: int = MAX_LIE_GAMES) -> LieCounts:

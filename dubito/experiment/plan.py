@@ -40,29 +40,24 @@ def plan_experiment(
 
         experiment = cut_shard(experiment, *parse_shard(shard))
         calls = replace(calls, caps=caps_of_shard(calls.caps, experiment))
-    _check_executor(config, run)
-    return replace(run, experiment=experiment), calls
-
-
-def _check_executor(config: Config, run: ResolvedRun) -> None:
-    """Raise UsageError if the executor cannot play this run."""
     if config.executor == "processes":
         if config.scheduler is not None:
             where = config.sources.locate("scheduler")
             raise UsageError("`executor: processes` does not use a scheduler", where=where, hint="add `executor: dask`")
         if config.workers not in (None, 1):
             check_can_start()
-        return
-    where = config.sources.locate("executor")
-    find_executor(config.executor, where)
-    if run.has_records:
-        raise UsageError(
-            "models and programs run from a single process, which keeps track of the budget and the rate limits",
-            where=where,
-            hint="remove the executor, or split the run with --shard",
-        )
-    if config.bot_deadline is not None:
-        raise UsageError(f"{config.executor} cannot interrupt a bot", where=where, hint="remove bot_deadline")
+    else:
+        where = config.sources.locate("executor")
+        find_executor(config.executor, where)
+        if run.has_records:
+            raise UsageError(
+                "models and programs run from a single process, which keeps track of the budget and the rate limits",
+                where=where,
+                hint="remove the executor, or split the run with --shard",
+            )
+        if config.bot_deadline is not None:
+            raise UsageError(f"{config.executor} cannot interrupt a bot", where=where, hint="remove bot_deadline")
+    return replace(run, experiment=experiment), calls
 
 
 def choose_run_folder(output: str | None, config: Path | None, experiment: Experiment) -> Path:

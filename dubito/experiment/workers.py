@@ -110,7 +110,12 @@ def _decode_error(arguments: list[Any] | None) -> BotError | None:
 def _load_player(job: str) -> ChunkPlayer:
     """Load a job's experiment with the local bots. Raises UsageError if their digests differ from the job's."""
     content = json.loads(job)
-    experiment, home = _decode_experiment(content["experiment"]), Path(content["home"])
+    stored, home = content["experiment"], Path(content["home"])
+    players = {key: tuple(PlayerSpec(**spec) for spec in stored[key]) for key in ("bots", "contenders")}
+    shard = stored["shard"] and Shard(**stored["shard"])
+    stop = stored["stop"] and StopRule(**stored["stop"])
+    sizes = tuple(stored["table_sizes"])
+    experiment = Experiment(**{**stored, **players, "table_sizes": sizes, "shard": shard, "stop": stop})
     if content["dubito"] != __version__:
         raise UsageError(
             f"this worker has dubito {__version__}, but the run uses {content['dubito']}",
@@ -127,14 +132,6 @@ def _load_player(job: str) -> ChunkPlayer:
             file = one_line(str(bot.file))
             raise UsageError(f"its file of {name}, {file}, differs from the run's", hint="copy it from the run")
     return ChunkPlayer(ResolvedRun.load(experiment, registry))
-
-
-def _decode_experiment(content: Mapping[str, Any]) -> Experiment:
-    players = {key: tuple(PlayerSpec(**spec) for spec in content[key]) for key in ("bots", "contenders")}
-    shard = content["shard"] and Shard(**content["shard"])
-    stop = content["stop"] and StopRule(**content["stop"])
-    sizes = tuple(content["table_sizes"])
-    return Experiment(**{**content, **players, "table_sizes": sizes, "shard": shard, "stop": stop})
 
 
 _MAX_CHUNKS_AHEAD: Final = 2  # per worker, ahead of the writer: keeps workers busy with little memory
