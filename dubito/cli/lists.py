@@ -3,10 +3,9 @@
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -16,9 +15,6 @@ from dubito.cli.output import GamesProgress, note, print_document, say, table
 from dubito.errors import one_line
 from dubito.game import Family, Game
 from dubito.game.find import find_bots, package_of, usable_games
-
-if TYPE_CHECKING:
-    from dubito.report.documents import GamesObject
 
 
 @click.group(cls=LazyListing, places={}, invoke_without_command=True)
@@ -35,7 +31,22 @@ def games(context: click.Context, openspiel: bool, as_json: bool) -> None:
     families = [family for family in games if isinstance(family, Family)]
     origins = {game.name: _origin(game, here) for game in games if isinstance(game, Game)}
     if as_json:
-        print_document(_games_object(games, origins, openspiel))
+        from dubito.report.documents import GamesObject, ListedGame  # imported late: only --json needs it
+
+        if openspiel:
+            family = next(family for family in families if family.name == "openspiel")
+            listed = [
+                ListedGame(name=f"{family.name}:{one.name}", seats=one.seats, summary=one.about, why_not=one.why_not)
+                for one in family.members()
+            ]
+        else:
+            listed = [
+                ListedGame(name=game.name, seats=game.seats, summary=game.summary, origin=origins[game.name])
+                for game in games
+                if isinstance(game, Game)
+            ]
+            listed += [ListedGame(name=f"{one.name}:NAME", seats=None, summary=one.summary) for one in families]
+        print_document(GamesObject(games=listed))
     elif openspiel:
         family = next(family for family in families if family.name == "openspiel")
         members = [*family.members()]
@@ -64,29 +75,6 @@ def games(context: click.Context, openspiel: bool, as_json: bool) -> None:
 def _origin(game: Game, here: Path) -> str | None:
     package = package_of(game, here)
     return None if package.is_own else one_line(package.distribution or _relative_path(package.folder, here))
-
-
-def _games_object(
-    listed_games: Sequence[Game | Family], origins: Mapping[str, str | None], openspiel: bool
-) -> "GamesObject":
-    from dubito.report.documents import GamesObject, ListedGame  # imported late: only --json needs it
-
-    families = [family for family in listed_games if isinstance(family, Family)]
-    if openspiel:
-        family = next(family for family in families if family.name == "openspiel")
-        members = [
-            ListedGame(name=f"{family.name}:{one.name}", seats=one.seats, summary=one.about, why_not=one.why_not)
-            for one in family.members()
-        ]
-        return GamesObject(games=members)
-    games = [
-        ListedGame(name=game.name, seats=game.seats, summary=game.summary, origin=origins[game.name])
-        for game in listed_games
-        if isinstance(game, Game)
-    ]
-    return GamesObject(
-        games=[*games, *(ListedGame(name=f"{one.name}:NAME", seats=None, summary=one.summary) for one in families)]
-    )
 
 
 def _format_seats(seats: tuple[int, int]) -> str:

@@ -242,13 +242,6 @@ def _signals_as_ctrl_c() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _has_extra_names(error: click.ClickException) -> bool:
-    """Return whether a command with a list of bots got too many words."""
-    if not isinstance(error, click.UsageError) or not error.message.startswith("Got unexpected extra argument"):
-        return False
-    return error.ctx is not None and any("--bots" in option.opts for option in error.ctx.command.params)
-
-
 def _run_command(arguments: Sequence[str] | None) -> int:
     """Run the command and return its exit code. Errors are printed to standard error."""
     out = sys.stdout
@@ -260,8 +253,7 @@ def _run_command(arguments: Sequence[str] | None) -> int:
         click.echo(error.format_message())
         return 0
     except click.ClickException as error:
-        message = _describe_misplaced_setting(error) or one_line(error.format_message())
-        return _report_error(f"{message}{_LIST_HINT * _has_extra_names(error)}", 2)
+        return _report_error(_describe_misuse(error), 2)
     except UsageError as error:
         return _report_error(str(error), 2)
     except ModuleNotFoundError as error:
@@ -288,10 +280,14 @@ def _run_command(arguments: Sequence[str] | None) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _describe_misplaced_setting(error: click.ClickException) -> str | None:
-    """Explain where a model player's setting belongs if it was given as a flag."""
+def _describe_misuse(error: click.ClickException) -> str:
+    """Describe a wrong command line, and explain lists of names and settings of model players given as flags."""
+    message = one_line(error.format_message())
+    if isinstance(error, click.UsageError) and error.message.startswith("Got unexpected extra argument"):
+        takes_list = error.ctx is not None and any("--bots" in option.opts for option in error.ctx.command.params)
+        return f"{message}{_LIST_HINT * takes_list}"
     if not isinstance(error, click.NoSuchOption):
-        return None
+        return message
     # Imported late because it is slow to import.
     from dubito.model_settings import ModelSettings
 
@@ -302,7 +298,7 @@ def _describe_misplaced_setting(error: click.ClickException) -> str | None:
     setting = f"`{key}`" if key in ModelSettings.model_fields else f"`parameters: {{{key}: ...}}`"
     if key in ModelSettings.model_fields or key in _MODEL_PARAMETERS:
         return f"{error.option_name} is not a flag; set {setting} on the player in the config file"
-    return None
+    return message
 
 
 def _report_system_error(error: OSError | MemoryError | RuntimeError) -> int:

@@ -283,7 +283,16 @@ class GameCommand(click.Command):
             known, rest = {}, []
         _set_games_path_option(ctx, None, [Path(folder) for folder in known.get("games_path") or ()])
         is_asked = any(word.startswith("--") for word in rest) or not {*args}.isdisjoint(ctx.help_option_names)
-        rules: list[click.Parameter] = self._rules(self._game(known, rest)) if is_asked else []
+        rules: list[click.Parameter] = []
+        if is_asked:
+            # Imported late because they are slow to import.
+            from dubito.experiment.config import SETTINGS
+            from dubito.settings import Setting
+
+            fields = rules_model(self._game(known, rest)).model_fields
+            used_names = {*SETTINGS, *(param.name for param in self.params)}
+            settings = [Setting(key, field) for key, field in fields.items() if key not in used_names]
+            rules = [click.Option(names, **attributes) for names, attributes in map(_option_declaration, settings)]
         ctx.meta[_RULES] = rules
         try:
             remaining = super().parse_args(ctx, args)
@@ -328,15 +337,6 @@ class GameCommand(click.Command):
             file = next((path for path in paths if path.suffix in (".yaml", ".yml") or path.is_file()), None)
             name = read_config(file).get("game") if file else None
         return find_game(DUBITO if name is None else str(name), Path.cwd())
-
-    def _rules(self, game: Game) -> list[click.Parameter]:
-        # Imported late because they are slow to import.
-        from dubito.experiment.config import SETTINGS
-        from dubito.settings import Setting
-
-        used_names = {*SETTINGS, *(param.name for param in self.params)}
-        rules = [Setting(key, field) for key, field in rules_model(game).model_fields.items() if key not in used_names]
-        return [click.Option(names, **attributes) for names, attributes in map(_option_declaration, rules)]
 
 
 def rules_model(game: Game) -> "type[BaseModel]":

@@ -269,32 +269,6 @@ def _record_from_run(folder: Path, node: str | None, count: int) -> list[Recorde
 
 def print_trial(entries: Sequence[TrialEntry], files: Sequence[str], trial: Trial, price: Price | None) -> None:
     """Print the results of a test. `files` are the names of the position files."""
-    _print_answers(entries, trial, price)
-    if len(entries) > 1:
-        first_answers, second_answers = trial.answers
-        one, two = (entry.name for entry in entries)
-        headers = ["node", "positions", "same answer %", f"{one} yes, {two} no", f"{one} no, {two} yes"]
-        cells = [
-            [row.node, f"{row.positions}", cell_text(row.same, "rate"), f"{row.to_yes}", f"{row.to_no}"]
-            for row in compare_answers(first_answers, second_answers)
-        ]
-        table(f"{one_line(one)} and {one_line(two)} at positions that both answered", headers, cells)
-        for name, first, second in zip(files, first_answers, second_answers, strict=True):
-            if None not in (first.answer, second.answer) and first.answer != second.answer:
-                answers = (describe_answer(first.answer), describe_answer(second.answer))
-                say(f"different: {name}: {one_line(one)} {answers[0]}, {one_line(two)} {answers[1]}")
-    if players := calibrations(tally_statements(trial.answers), [entry.name for entry in entries]):
-        of = entries[0].prompt.game.results.stated
-        show(calibration_table(players, of), calibration_bins(players, "calibration-bins"))
-    spent = trial.spent
-    if not spent.calls:
-        say("calls: 0 (all replies were in the run folder or the cache)")
-    else:
-        say(f"calls: {spent.calls:,}" + (f", cost {dollars(spent.usd)}" if price else ""))
-    say(f"run folder: {trial.folder}")
-
-
-def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | None) -> None:
     rows = [
         (entry.name, row)
         for entry, answers in zip(entries, trial.answers, strict=True)
@@ -312,11 +286,34 @@ def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | N
         cost = "-" if row.picodollars is None else dollars(round(row.picodollars))
         figures = [f"{row.positions}", cell_text(row.yes, "rate"), *rights, cell_text(row.invalid, "rate"), *shares]
         cells.append([name, row.node, *figures, *tokens, cost])
-    answers = trial.answers[0]
-    deals = len({one.recorded.deal for one in answers})
-    title = f"{entries[0].settings.model} at {len(answers):,} positions in {deals:,} deals; 95 % confidence intervals, "
+    count, deals = len(trial.answers[0]), len({one.recorded.deal for one in trial.answers[0]})
+    title = f"{entries[0].settings.model} at {count:,} positions in {deals:,} deals; 95 % confidence intervals, "
     title += f"clustered by deal; {f'right: {right}; ' if right else ''}tokens are per decision"
     table(one_line(title), headers, cells)
+
+    if len(entries) > 1:
+        first_answers, second_answers = trial.answers
+        one, two = (entry.name for entry in entries)
+        headers = ["node", "positions", "same answer %", f"{one} yes, {two} no", f"{one} no, {two} yes"]
+        cells = [
+            [row.node, f"{row.positions}", cell_text(row.same, "rate"), f"{row.to_yes}", f"{row.to_no}"]
+            for row in compare_answers(first_answers, second_answers)
+        ]
+        table(f"{one_line(one)} and {one_line(two)} at positions that both answered", headers, cells)
+        for name, first, second in zip(files, first_answers, second_answers, strict=True):
+            if None not in (first.answer, second.answer) and first.answer != second.answer:
+                answer, other = describe_answer(first.answer), describe_answer(second.answer)
+                say(f"different: {name}: {one_line(one)} {answer}, {one_line(two)} {other}")
+
+    if players := calibrations(tally_statements(trial.answers), [entry.name for entry in entries]):
+        of = entries[0].prompt.game.results.stated
+        show(calibration_table(players, of), calibration_bins(players, "calibration-bins"))
+    spent = trial.spent
+    if not spent.calls:
+        say("calls: 0 (all replies were in the run folder or the cache)")
+    else:
+        say(f"calls: {spent.calls:,}" + (f", cost {dollars(spent.usd)}" if price else ""))
+    say(f"run folder: {trial.folder}")
 
 
 @click.command()
