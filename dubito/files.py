@@ -136,8 +136,12 @@ def from_yaml(text: str, source: str) -> Any:
     except yaml.MarkedYAMLError as error:
         why, mark = one_line(error.problem or str(error)), error.problem_mark
         line = f"line {mark.line + 1}: " if mark else ""
-        if mark and error.problem == _MAPPING_ERROR and (before := _find_missing_space(text.splitlines()[: mark.line])):
-            line, why = f"line {before[0]}: ", f"a space is missing after `{before[1]}`"
+        if mark and error.problem == _MAPPING_ERROR:
+            # An earlier line can be the cause.
+            lines = enumerate(text.splitlines()[: mark.line], 1)
+            keys = [(number, match[1]) for number, each in lines if (match := _MISSING_SPACE.match(each))]
+            if keys:
+                line, why = f"line {keys[-1][0]}: ", f"a space is missing after `{keys[-1][1]}`"
         where = f"{source}, {line}" if mark else f"{source}: "
         raise UnreadableFile(f"{where}not valid YAML: {why}", line + why) from None
     except (
@@ -146,11 +150,6 @@ def from_yaml(text: str, source: str) -> Any:
     ) as error:
         why = one_line(str(error))
         raise UnreadableFile(f"{source}: not valid YAML: {why}", why) from None
-
-
-def _find_missing_space(lines: list[str]) -> tuple[int, str] | None:
-    matches = [(number, match[1]) for number, line in enumerate(lines, 1) if (match := _MISSING_SPACE.match(line))]
-    return matches[-1] if matches else None
 
 
 class _StrictLoader(yaml.SafeLoader):

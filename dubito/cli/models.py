@@ -1,6 +1,5 @@
 """`dubito models`: check what a model's server supports."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,7 +42,15 @@ def check(model: str | None, prompt: str, game: Game, as_json: bool, **flags: An
     counts, output limit, streaming, log-probabilities, parallel calls and errors. Prints the config entry with the
     settings that work. The exit code is 1 if a check fails.
     """
-    model = model or _find_only_model(flags, game)
+    if not model:
+        if flags["base_url"] is None:
+            raise UsageError("give MODEL, such as openai:NAME, or --base-url")
+        provider = find_protocol(flags["api"] or "responses").provider
+        names = list_models(provider, settings_of_model(f"{provider}:any", flags, game), game, note)
+        if len(names) != 1:
+            listed = ", ".join(f"{provider}:{one_line(name, 80)}" for name in names[:_MAX_LISTED])
+            raise UsageError(f"the server has {len(names)} models; give one of them: {listed or 'it lists no names'}")
+        model = f"{provider}:{names[0]}"
     settings = settings_of_model(model, flags, game).model_copy(update={"prompt": prompt})
     if not find_protocol(settings.api).writes_text:
         raise UsageError(f"`dubito models check` needs an API whose replies are texts, not --api {settings.api}")
@@ -75,15 +82,3 @@ def check(model: str | None, prompt: str, game: Game, as_json: bool, **flags: An
         say("An entry for `contenders` or `bots` in a config:")
         say(f"- {yaml.safe_dump(entry, default_flow_style=True, sort_keys=False, width=10_000).strip()}")
     return 0 if report.is_usable else 1
-
-
-def _find_only_model(flags: Mapping[str, Any], game: Game) -> str:
-    """Return the only model of the server at --base-url."""
-    if flags["base_url"] is None:
-        raise UsageError("give MODEL, such as openai:NAME, or --base-url")
-    provider = find_protocol(flags["api"] or "responses").provider
-    names = list_models(provider, settings_of_model(f"{provider}:any", flags, game), game, note)
-    if len(names) != 1:
-        listed = ", ".join(f"{provider}:{one_line(name, 80)}" for name in names[:_MAX_LISTED])
-        raise UsageError(f"the server has {len(names)} models; give one of them: {listed or 'it lists no names'}")
-    return f"{provider}:{names[0]}"

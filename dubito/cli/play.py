@@ -109,7 +109,13 @@ def play(
     else:
         _require_same_cards(worlds, settings)
         checked = rules_at_table(config, game, rules)
-        against = bots or (game.words.BOTS or _default_bots(game))[: game.seat_range(checked)[1] - 1]
+        against = bots
+        if not bots:
+            usual = game.words.BOTS
+            if not usual:
+                hand_written = find_bots(Path.cwd(), game.name).hand_written()
+                usual = [bot.name for bot in hand_written][: max(1, game.seats[0] - 1)]
+            against = usual[: game.seat_range(checked)[1] - 1]
         with open_opponents(config, against, games, number, lambda: False, server, game.name, rules) as opponents:
             setup = set_up(game, against, checked, seat, seed, deal)
             sitting = _play_setup(opponents, setup, number, config, pace)
@@ -179,10 +185,6 @@ def _require_same_cards(worlds: Worlds, settings: Sequence[str]) -> None:
 def _sample_seed(worlds: Worlds, seed: Seed | None) -> str | None:
     """Return the seed of sampled hidden cards, by default a random one."""
     return None if worlds == "same" else str(secrets.randbelow(SEEDS) if seed is None else seed)
-
-
-def _default_bots(game: Game) -> list[str]:
-    return [bot.name for bot in find_bots(Path.cwd(), game.name).hand_written()][: max(1, game.seats[0] - 1)]
 
 
 def _play_move(sitting: Sitting, voice: Voice) -> bool:

@@ -126,8 +126,12 @@ def read_shards(folders: Iterable[Path]) -> list[Run]:
     for folder in folders:
         run = _read_shard(folder)
         first, number = next(iter(runs.values()), run), shard_of(run).number
-        if difference := _find_difference(first, run):
-            raise UsageError(f"{first} and {run} are not shards of the same run: {difference}")
+        ours, theirs = _shared_settings(first), _shared_settings(run)
+        for key in {**ours, **theirs}:
+            if ours.get(key) != theirs.get(key):
+                places = (f"in {first}", f"in {run}")
+                difference = run_folder.describe_difference(key, ours.get(key), theirs.get(key), places)
+                raise UsageError(f"{first} and {run} are not shards of the same run: {difference}")
         if (twin := runs.setdefault(number, run)) is not run:
             raise UsageError(f"{twin} and {run} are both shard {number}", hint="remove one of them")
     for run in runs.values():
@@ -221,15 +225,6 @@ def _write_run(folder: Path, shards: Sequence[Run]) -> None:
 def shard_of(run: Run) -> Shard:
     assert run.planned.shard is not None  # checked by `_read_shard`
     return run.planned.shard
-
-
-def _find_difference(first: Run, run: Run) -> str | None:
-    """Return why two runs are not shards of the same run, or None if they are."""
-    ours, theirs = _shared_settings(first), _shared_settings(run)
-    for key in {**ours, **theirs}:
-        if ours.get(key) != theirs.get(key):
-            return run_folder.describe_difference(key, ours.get(key), theirs.get(key), (f"in {first}", f"in {run}"))
-    return None
 
 
 def _shared_settings(run: Run) -> dict[str, Any]:
