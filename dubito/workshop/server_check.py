@@ -15,7 +15,7 @@ from typing import Final, Literal
 from dubito.errors import one_line
 from dubito.experiment.servers import EmbeddedServers
 from dubito.game import Bool, Choice, Game, Node
-from dubito.llm.answers import Form, ModelAnswer, build_form, extract_answer, find_helpful_part, find_last_object
+from dubito.llm.answers import Form, build_form, extract_answer, find_helpful_part, find_last_object
 from dubito.llm.client import NotFound, Provider
 from dubito.llm.context import CONTEXT_HINT, MAX_PER_TOKEN, is_count_unusual, is_cut_compared_with, prompt_size
 from dubito.llm.decide import put_question
@@ -137,7 +137,9 @@ class ServerCheck:
             sample = max(self._prompt.for_api(self.settings.api).samples, key=lambda one: len(one[0].user))
             with open_provider(self._name, self.settings, self._game, self._tell) as self._provider:
                 try:
-                    self._ask(sample)
+                    place = Place(self._name, -1, -1, 0, 0, 0, "check")
+                    once = self.settings.model_copy(update={"reasks": 0})
+                    put_question(*sample, once, place, lambda place: "check", self)
                 except AccountFault as error:
                     change = (error.setting, error.value)
                     if error.setting not in _FIXABLE or not error.value or change in changes:
@@ -160,10 +162,6 @@ class ServerCheck:
                     return sample
             changes.append(change)
             self.settings = self.settings.model_copy(update=dict([change]))
-
-    def _ask(self, sample: Sample) -> ModelAnswer:
-        place = Place(self._name, -1, -1, 0, 0, 0, "check")
-        return put_question(*sample, self.settings.model_copy(update={"reasks": 0}), place, lambda place: "check", self)
 
     def ask(self, attempt: Attempt) -> Reply:
         """Make one call. Raises AttemptFailed, TryFailed or AccountFault."""

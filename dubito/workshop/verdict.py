@@ -55,7 +55,9 @@ def parse_expectations(text: str) -> list[Expectation]:
 
 def describe_trial(name: str, row: ScoreRow) -> str:
     """Return a sentence about a prompt's results over all positions."""
-    parts = [f"right at {_interval(row.right)} of them"] if row.right.value is not None else []
+    parts, right = list[str](), row.right
+    if right.value is not None:
+        parts.append(f"right at {_percent(right):.1f} % [{100 * right.low:.1f}, {100 * right.high:.1f}] of them")
     parts.append(f"{_percent(row.invalid) or 0.0:.1f} % without a valid answer")
     if row.tokens:
         parts.append(f"{row.tokens[0]:,.0f} tokens in and {row.tokens[2]:,.0f} out per decision")
@@ -104,7 +106,3 @@ def compare_rights(one: Sequence[TrialAnswer], other: Sequence[TrialAnswer]) -> 
 
 def _percent(rate: Rate) -> float | None:
     return None if rate.value is None else 100 * rate.value
-
-
-def _interval(rate: Rate) -> str:
-    return f"{_percent(rate):.1f} % [{100 * rate.low:.1f}, {100 * rate.high:.1f}]"
