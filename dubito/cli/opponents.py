@@ -82,8 +82,8 @@ def open_opponents(
 def open_moment(text: str) -> Iterator[RunMoment]:
     """Open a moment given as RUN:GAME:TURN; raises UsageError and CannotShowGame."""
     name, number, turn = parse_moment(text)
-    with open_run_folder(name) as folder, open_recorded_run(folder) as run:
-        yield replace(find_moment(run, number, turn), address=text)  # an exported run is in a temporary folder
+    with open_run_folder(name) as folder, open_recorded_run(folder, shown=str(name)) as run:
+        yield replace(find_moment(run, number, turn), address=text)
 
 
 @contextmanager

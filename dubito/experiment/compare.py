@@ -159,8 +159,13 @@ def _common_deals(runs: Sequence[Run]) -> int:
 
 def compare_runs(runs: Sequence[Run]) -> Comparison:
     """Compare the contenders of these runs on their common deals. Raises UsageError if a game cannot be read."""
+    titles = [str(run) for run in runs]
+    if len({*titles}) < len(titles):  # a run may be compared with itself
+        titles = [f"{title}, run {number}" for number, title in enumerate(titles, 1)]
     contenders = [
-        (contender, run) for number, run in enumerate(runs) for contender in list_contenders(run.planned, number)
+        (contender, titles[number])
+        for number, run in enumerate(runs)
+        for contender in list_contenders(run.planned, number)
     ]
     names = Counter(contender.name for contender, _ in contenders)
     tally = Tally()
@@ -175,8 +180,8 @@ def compare_runs(runs: Sequence[Run]) -> Comparison:
         first += len(run.contenders)
     return Comparison(
         [
-            replace(contender, name=f"{contender.name} ({run.folder})") if names[contender.name] > 1 else contender
-            for contender, run in contenders
+            replace(contender, name=f"{contender.name} ({title})") if names[contender.name] > 1 else contender
+            for contender, title in contenders
         ],
         tally,
         results,

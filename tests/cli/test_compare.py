@@ -80,6 +80,9 @@ def test_equal_names_are_distinguished_by_their_run(shell: Shell) -> None:
     assert sorted(first_words) == ["ClaudeBot (a)", "ClaudeBot (b)", "MrDoubt"]
     (twins,) = [line for line in out.splitlines() if re.match(r"ClaudeBot \(a\) +hand-written +ClaudeBot \(b\)", line)]
     assert "+0.0 [-15.0, +15.0]  no: identical" in twins
+    assert shell("export", "b", "b.zip").code == 0
+    assert "ClaudeBot (b.zip)" in shell("compare", "a", "b.zip").out
+    assert "ClaudeBot (b.zip, run 2)" in shell("compare", "b.zip", "b.zip").out
 
 
 def flawed(request: Incoming) -> Response:

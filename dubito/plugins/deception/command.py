@@ -29,7 +29,7 @@ def deception(run: Path | None, output: Path | None, as_json: bool, quiet: bool)
     The games of RUN, which defaults to the latest run, are replayed without a model. The guide deception.md defines the
     figures.
     """
-    with open_run_folder(run) as folder, open_recorded_run(folder) as stored:
+    with open_run_folder(run) as folder, open_recorded_run(folder, shown=str(run or "")) as stored:
         with ExitStack() as stack:
             reference = find_beliefs(stored, lambda n: stack.enter_context(question_progress(n, quiet)))
         with GamesProgress(stored.game_count, quiet, time.monotonic) as progress:
@@ -38,7 +38,7 @@ def deception(run: Path | None, output: Path | None, as_json: bool, quiet: bool)
         if as_json:
             print_document(build_document(stored, sheet, page.costliest))
         else:
-            show(*page.tables(), page.costliest_table(str(run or folder)), kinds=stored.kinds)
+            show(*page.tables(), page.costliest_table(str(stored)), kinds=stored.kinds)
         if output is not None:
             written = page.page().with_kinds(stored.kinds)
             index = write_pages(output, Site("", pages=[(written.path, written.title)]), [written])

@@ -117,7 +117,7 @@ def build_document(run: Run, sheet: Sheet, costliest: Sequence[CostlyMove]) -> D
         for one in sheet.players
     ]
     return DeceptionObject(
-        run=str(run.folder),
+        run=str(run),
         game=run.game.name,
         games=sheet.games,
         reference=sheet.reference,

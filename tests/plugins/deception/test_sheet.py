@@ -73,6 +73,8 @@ def test_answers_against_the_own_belief_are_counted() -> None:
 def test_page_json_and_csv_have_the_same_figures(run: Path, tmp_path: Path, shell: Shell) -> None:
     output = shell("deception", str(run), "--json", "--quiet", "--output", "sheet").out
     document = json.loads(output)
+    assert shell("export", str(run), "run.zip").code == 0
+    assert json.loads(shell("deception", "run.zip", "--json", "--quiet").out) == document | {"run": "run.zip"}
     players = {one["name"]: one for one in document["players"]}
     for folder in (run / "report", tmp_path / "sheet"):
         with (folder / "data" / "deception-calls.csv").open() as file:

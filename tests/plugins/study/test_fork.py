@@ -54,6 +54,9 @@ def test_forks_are_repeatable_and_paired(bots: Shell) -> None:
     assert [first["difference"] is None, sus["name"], doubt["name"]] == [True, "SusBoi", "MrDoubt"]
     assert forked(bots, "bots:3:9", "--player", "MrDoubt", "--count", "12")["players"][1] == doubt
     assert document["players"] != forked(bots, "bots:3:9", "--seed", "1", "--count", "12")["players"]
+    assert bots("export", "bots", "bots.zip").code == 0
+    exported = forked(bots, "bots.zip:3:9", "--player", "SusBoi", "--player", "MrDoubt", "--count", "12")
+    assert exported == document | {"run": "bots.zip"}
     for one in document["players"]:
         assert sum(one["results"].values()) == sum(one["moves"].values()) == 12
     assert sus["difference"]["value"] == pytest.approx(sus["score"]["value"] - first["score"]["value"])
