@@ -90,7 +90,7 @@ def test_run_at_its_limit_continues_with_a_larger_one(whole: Path, tmp_path: Pat
     assert decided(folder) == decided(whole)
     young = PairStanding("a", "b", PairTest(1, 2))
     young.test.add(2)
-    assert describe_standing(young, models()) == "a - b: tested from 30 deals on"
+    assert describe_standing(young, models()) == "a - b: the first test is after 30 deals"
     assert young.test.way == 0
 
 
