@@ -193,7 +193,7 @@ def read_answers(reply: Reply, form: Form) -> ReadAnswers:
         detail = _describe_error(dict(error.errors()[0]), form)
         bad = {str(each["loc"][0]) if each["loc"] else "" for each in error.errors()}
         if bad < form.answers.keys():
-            # Read the valid fields of a turn's reply. Only the others are asked again.
+            # Read the valid fields of a turn's reply, so that only invalid ones are asked again.
             rest = form.select([node.name for name, node in form.answers.items() if name not in bad])
             values = {name: value for name, value in json.loads(text).items() if name in rest.fields}
             given = _parse_answers(rest.model.model_validate_json(json.dumps(values)).__dict__, rest)
