@@ -66,7 +66,7 @@ LACKING = (0, 4, 1, 2, 3)
         (regular(LACKING, can_doubt=False), LACKING, "CE", "E"),
     ],
 )
-def test_order_of_questions_r24(p: TurnData, hand: Sequence[int], yes: str, asked: str) -> None:
+def test_r24_questions_are_asked_in_order(p: TurnData, hand: Sequence[int], yes: str, asked: str) -> None:
     player = answering(hand, yes, *[0.0] * 9)
     player.play(p)
     assert player.asked == asked

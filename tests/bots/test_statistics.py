@@ -118,7 +118,7 @@ def test_all_rates_together_fit_the_published_ones(run: Run) -> None:
 
 
 @pytest.mark.parametrize(("free", "published"), [(False, 36.7), (True, 43.1)])
-def test_turns_per_game_r32(run: Run, free: bool, published: float) -> None:
+def test_r32_turns_per_game_match_the_source(run: Run, free: bool, published: float) -> None:
     turns = run.all_turns if free else run.turns
     assert fmean(turns) == pytest.approx(published, abs=ERRORS * stdev(turns) / sqrt(len(turns)))
 

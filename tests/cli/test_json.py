@@ -53,7 +53,7 @@ def test_non_finite_number_becomes_null(low: float) -> None:
         documents.Interval(value=0, low=low, high=0)
 
 
-def test_a_run_with_models(shell: Shell) -> None:
+def test_json_of_a_model_run_agrees_with_its_tables(shell: Shell) -> None:
     config = config_file(*MODELS, games=8, bots=["StefaBot"], output="runs/r")
     run = printed(shell, documents.RunObject, "run", config, "--quiet")
     table = shell("run", config, "--quiet").out

@@ -200,7 +200,7 @@ def test_the_first_out_wins_a_duel() -> None:
     assert [game.result(seat) for seat in (0, 1)] == [Result.LOSS, Result.HARD_WIN]
 
 
-def test_a_duel_in_numbers() -> None:
+def test_equal_players_of_a_duel_score_half() -> None:
     """R30, R31: the results of two equal players, and the place of the loser."""
     share = RESULTS.chance_level(2)
     assert (share["score"], share["hard_wins"], share["soft_wins"], share["losses"]) == (0.5, 0.5, 0, 0.5)

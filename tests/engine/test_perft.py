@@ -96,7 +96,7 @@ def test_number_of_legal_outputs_is_exact(line: Line, ways: list[int]) -> None:
 @pytest.mark.parametrize(
     "line", [pytest.param(one, marks=pytest.mark.at_length if one.copies == 4 else ()) for one in LINES]
 )
-def test_perft_of_the_reference(line: Line, ways: list[int]) -> None:
+def test_reference_engine_has_the_same_counts(line: Line, ways: list[int]) -> None:
     """The reference engine has the same counts. The gate tests only small decks, which random games do not use."""
     hands = tuple(tuple(cards(held)) for held in line.hands.split("/"))
     world = World(line.win_rule == "contested", 1000, hands, ranks=line.ranks, copies=line.copies)

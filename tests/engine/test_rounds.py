@@ -89,7 +89,7 @@ def test_r5_honest_is_the_number_or_a_joker(laid: str, honest: bool) -> None:
     assert game.counts[0].bluffs == (not honest)
 
 
-def test_r6_a_wrong_doubt() -> None:
+def test_r6_wrong_doubter_takes_the_cards() -> None:
     """R6: the doubted play's jokers leave the game, the doubter takes the other cards, and the next player opens."""
     game = position("*93/*29/57/8")
     events = run(game, "*9 as 2", "*2", "doubt")
@@ -98,7 +98,7 @@ def test_r6_a_wrong_doubt() -> None:
     assert (game.seat, game.board, game.number) == (3, [], 0)
 
 
-def test_r7_a_right_doubt() -> None:
+def test_r7_caught_bluffer_takes_the_board() -> None:
     """R7: the bluffer takes the whole board, including jokers, and the doubter plays on the empty board."""
     game = position("*93/*29/57/8")
     events = run(game, "*9 as 2", "*9", "doubt")

@@ -84,7 +84,7 @@ def test_player_without_games_has_no_bounds() -> None:
     assert (row.bounds.touched, row.bounds.rates["score"]) == (0, (0.0, 1.0))
 
 
-def test_the_share_of_decisions() -> None:
+def test_fallback_share_is_of_all_decisions() -> None:
     outcomes = {"model": 6, "model_after_reask": 2, "fallback:refused": 1, "fallback:malformed": 1}
     assert fallback_share(outcomes) == pytest.approx(0.2)
     assert fallback_share({"model": 3}) == fallback_share({}) == 0.0

@@ -70,7 +70,7 @@ def test_r30_total_is_the_sum_of_the_other_four() -> None:
             assert buckets["total"][name] == sum(part[name] for part in parts)
 
 
-def test_r30_by_table_size() -> None:
+def test_r30_results_are_split_by_table_size() -> None:
     played = games()
     results = all_games(sum_deals([[game] for game in played], RESULTS), BOTS, GAME)
     for name, buckets in results.items():

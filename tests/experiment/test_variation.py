@@ -81,7 +81,7 @@ def test_one_seat_per_group_gives_no_estimate() -> None:
         assert little == Variation(None, None, Rate(None))
 
 
-def test_two_groups_by_hand() -> None:
+def test_variation_of_two_groups_matches_the_formula() -> None:
     """R = .1 and .3 with 100 seats each: Q = .02, p = 42/204, sum v = 2 (pq - t^2) / 100. Solve E Q = Q for t."""
     found = variation([10, 30], [100, 100])
     pq = 42 / 204 * (1 - 42 / 204)

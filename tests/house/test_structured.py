@@ -109,7 +109,7 @@ ANSWER = {"answer": {"type": "boolean"}}
         ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}, False, "not a valid JSON schema"),
     ],
 )
-def test_schemas_that_are_refused(schema: Any, requires_all: bool, reason: str) -> None:
+def test_invalid_schema_is_refused(schema: Any, requires_all: bool, reason: str) -> None:
     with pytest.raises(Refusal) as caught:
         check_schema(schema, "schema", requires_all)
     assert caught.value.kind == "bad_schema"

@@ -296,7 +296,7 @@ def test_entries_of_another_format_are_skipped_and_counted(shell: Shell, other: 
     assert begin in shell("cache", "verify").out
 
 
-def test_drop_reports_what_it_did(shell: Shell) -> None:
+def test_drop_names_the_entry_and_its_copy(shell: Shell) -> None:
     one, other = fill(("house", 1, "a"), ("house", 1, "b"))
     ended = shell("cache", "drop", one[:16])
     assert (ended.code, ended.out) == (0, f"removed {one}; a copy is in cache/dropped/{one}.txt\n")

@@ -31,7 +31,7 @@ def test_reply_without_text_has_a_cause(protocol: Api, finish: str) -> None:
     assert reply.finish == {"stop": "stop", "length": "length", "filter": "refusal"}[finish]
 
 
-def test_refusals_of_each_protocol() -> None:
+def test_refusal_is_read_in_each_protocol() -> None:
     openai = read("responses", reply_body("responses", "I cannot help with that.", "refusal"))
     assert (openai.text, openai.finish) == (None, "refusal")
     anthropic = read("messages", reply_body("messages", "I cannot", "refusal"))

@@ -68,7 +68,7 @@ def billing(usage: Any = None) -> Callable[[Incoming], Response]:
     return lambda request: respond(request.protocol, usage=USAGES[request.protocol] if usage is None else usage)
 
 
-def test_decisions_fallbacks_and_tokens(shell: Shell) -> None:
+def test_summary_counts_decisions_fallbacks_and_tokens(shell: Shell) -> None:
     def answer(request: Incoming) -> Response:
         return respond("responses", finish="refusal") if "node: C" in request.raw.decode() else respond("responses")
 

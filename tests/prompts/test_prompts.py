@@ -224,7 +224,7 @@ def test_the_answer_format_and_the_rules_come_from_the_code(node: str, name: str
     assert [text for text in ("joker", '"answer"', '"reasoning"') if text in "".join(own)] == []
 
 
-def test_how_values_are_written() -> None:
+def test_values_are_formatted_for_prompts() -> None:
     values = [None, True, False, 0.5, 3, "ace", ["2", "king"], [], {"7": 2, "joker": 1}, {}]
     written = ["unknown", "yes", "no", "0.50", 3, "ace", "2 king", "none", "2x 7, 1x joker", "none"]
     assert [format_value(value) for value in values] == written

@@ -138,7 +138,9 @@ def test_every_line_of_a_stopped_run_gives_the_same_counts(
         assert f"\n{counted} games" in out
         assert "No results yet" not in err
     else:
-        games = f"{finished} game{'s are' if finished != 1 else ' is'} finished" if finished else "no games are finished"
+        games = (
+            f"{finished} game{'s are' if finished != 1 else ' is'} finished" if finished else "no games are finished"
+        )
         assert f"No results yet: {games}" in err
         assert ("an earlier deal is unfinished" in err) == (finished > 0 and how != "write fault")
     assert (how == "write fault" and finished > 0) == ("Resume the run to count them" in err)

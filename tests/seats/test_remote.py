@@ -282,7 +282,7 @@ def test_agent_sees_only_what_is_new() -> None:
     assert {"type": "decide", "node": "C"} in observe(whole=True)
 
 
-def test_late_answer_is_told_what_happened() -> None:
+def test_late_answer_receives_what_happened() -> None:
     seat, errors = AgentSeat("agent", 1, 0.01), list[Exception]()
 
     def play() -> None:

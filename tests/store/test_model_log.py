@@ -106,7 +106,7 @@ def test_repeated_try_is_refused(log: ModelLog) -> None:
     assert log.spent() == WORST
 
 
-def test_totals_of_a_player(db: RunDb, log: ModelLog) -> None:
+def test_totals_count_only_the_players_calls(db: RunDb, log: ModelLog) -> None:
     """Preflight calls count as calls of the player but not as decisions. Other players' calls do not count."""
     for key, player in (((-1, 0, 0, 0, 1), "one"), (TRY, "one"), ((*ATTEMPT, 2), "one"), ((3, 2, 0, 0, 1), "other")):
         opens(log, key, player)

@@ -70,7 +70,7 @@ def test_games_are_kept_shown_and_shared(tmp_path: Path) -> None:
     assert "Ada" in page
 
 
-def test_static_files_and_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_serves_static_files_and_refuses_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     site = InPage(tmp_path, "https://me.example/play/")
     for path, kind in (("/static/play.js", "text/javascript"), ("/viewer/felt.css", "text/css")):
         status, headers, _ = visit(site, "GET", path)

@@ -19,7 +19,7 @@ HOUSE = ("--model", "house:house-sharp", "--quiet")
 
 
 @pytest.mark.at_length
-def test_a_trial_in_print(shell: Shell) -> None:
+def test_trial_prints_every_node_of_both_prompts(shell: Shell) -> None:
     result = shell("prompts", "test", "reasoned", "--against", "plain", *HOUSE)
     assert (result.code, result.err) == (0, "")
     lines = result.out.splitlines()

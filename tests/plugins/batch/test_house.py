@@ -57,7 +57,7 @@ def test_batched_responses_match_single_ones() -> None:
     assert len(set(digests)) == 1, "requests in a batch equal live requests"
 
 
-def test_a_batch_of_messages() -> None:
+def test_house_answers_a_batch_of_messages() -> None:
     params: Any = {"model": MODEL, "max_tokens": 100, "messages": ASKED}
     hour: Any = {"type": "ephemeral", "ttl": "1h"}
     system: Any = [{"type": "text", "text": "Be.", "cache_control": hour}]

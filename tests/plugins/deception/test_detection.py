@@ -42,7 +42,7 @@ def test_deals_that_vary_more_have_wider_intervals() -> None:
     assert vary.high - vary.low > 5 * (same.high - same.low)
 
 
-def test_area_of_a_textbook() -> None:
+def test_area_under_curve_matches_a_textbook() -> None:
     """Fawcett's (2006) example, figure 3: ten positives and ten negatives, of which 68 of 100 pairs are in order."""
     scores = [90, 80, 70, 60, 55, 54, 53, 52, 51, 50.5, 40, 39, 38, 37, 36, 35, 34, 33, 30, 10]
     truth = [1, 1, 0, 1, 1, 1, 0, 0, 1, 0, 1, 0, 1, 0, 0, 0, 1, 0, 1, 0]

@@ -43,7 +43,7 @@ def test_the_file_is_found(reply: str) -> None:
         (block(BOT), "the same as in round 2"),
     ],
 )
-def test_a_fault_is_said_in_one_sentence(reply: str, why: str) -> None:
+def test_fault_of_a_reply_is_one_sentence(reply: str, why: str) -> None:
     written = read_bot(reply, {"Known": KNOWN}, ["", BOT])
     assert written.source == ""
     assert why in written.refusal

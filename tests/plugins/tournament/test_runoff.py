@@ -24,7 +24,7 @@ def order(ranking: GameRanking) -> list[tuple[int, ...]]:
     return [place.bots for place in ranking.places]
 
 
-def test_example_of_the_announcement() -> None:
+def test_announcements_example_has_its_places() -> None:
     one, other = ranked(G1), ranked(G2)
     assert one.ballots == {A: [B, C], B: [A, C], C: [A, B]}
     assert [dict(place.rounds[0].votes) for place in one.places] == [{A: 2, B: 1, C: 0}, {B: 2, C: 1}, {C: 2}]

@@ -304,7 +304,7 @@ def test_game_ends_or_is_knocked_when_two_cards_are_left() -> None:
     "Both results are also 0 if a player draws the upcard and at once discards it and the other player then does the "
     "same",
 )
-def test_the_same_card_twice() -> None:
+def test_drawing_and_discarding_the_upcard_twice_ends_the_game() -> None:
     state = deal_gin(READY, POOR, "Th", "draw upcard", "Th", "draw upcard")
     other = state.clone()
     do(other, "Kc")
