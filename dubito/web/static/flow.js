@@ -126,7 +126,11 @@ export class Flow {
   // Moves the focus to the next action, unless the person is setting the speed or reading the log.
   #attend() {
     const { over, trouble } = this.game;
-    if (over || trouble) return $(over ? "rematch" : "again").focus();
+    if (over || trouble) {
+      $(over ? "rematch" : "again").focus();
+      if (over) $("result").scrollIntoView({ block: "nearest" });
+      return;
+    }
     if (!this.mine) return;
     if (!document.activeElement?.closest("#speed, #log")) this.#page.focus();
     $("own").scrollIntoView({ block: "nearest" });
