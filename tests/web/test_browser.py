@@ -186,6 +186,9 @@ def test_end_shows_all_hands_without_suits_and_offers_a_rematch(chrome: Chrome, 
         "(box => [.1, .5, .9].every(share => document.elementFromPoint(box.x + share * box.width, "
         "box.y + box.height / 2).closest('.felt')))(document.querySelector('.felt').getBoundingClientRect())"
     )
+    last_move = chrome.run("[...document.querySelectorAll('#log li')].slice(0, 3).map(line => line.className)")
+    assert last_move[:2] == ["after", "after"], "the end follows from a move, and is nobody's own line"
+    assert last_move[2] != "after"
     for width in (900, 1440):
         chrome.screen(width, 900)
         room = chrome.run(ROOM_AT_END)
