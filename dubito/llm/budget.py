@@ -10,7 +10,7 @@ deals.
 """
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -43,7 +43,7 @@ class Budget:
             assumed: The part of `spent` that is the worst case of calls whose cost is unknown.
             reserved: The worst case of requests in open batches, not included in `spent`.
         """
-        self._caps, self._waiting = caps, waiting
+        self.caps, self._waiting = caps, waiting
         self._forecast = Forecast(past or PastGames())
         self._settled = threading.Condition()
         self.spent = spent or Spend()
@@ -73,7 +73,7 @@ class Budget:
     def reserve_batched(self, worst: Spend) -> str | None:
         """Reserve the worst case of a batched request, or return why the budget cannot cover it."""
         with self._settled:
-            if (cap := self._caps.find_exceeded(self.spent + self.reserved + worst)) is not None:
+            if (cap := self.caps.find_exceeded(self.spent + self.reserved + worst)) is not None:
                 return str(BudgetEnd(self, cap, worst, "the next call needs up to"))
             self.reserved += worst
             return None
@@ -89,8 +89,8 @@ class Budget:
     def _reason_to_wait(self, worst: Spend, deal: int) -> str | None:
         if self._is_reserved_for_older(worst, deal):
             return "older games first"
-        cap = self._caps.find_exceeded(self.spent + self.reserved + worst)
-        if cap is not None and self._caps.find_exceeded(self.spent + worst) is None:
+        cap = self.caps.find_exceeded(self.spent + self.reserved + worst)
+        if cap is not None and self.caps.find_exceeded(self.spent + worst) is None:
             return cap
         return None
 
@@ -98,7 +98,7 @@ class Budget:
         """Return whether older deals may need this much. Games of one deal can wait for each other's replies."""
         total = self.spent + self.reserved + worst
         most = self._forecast.upper_bound(len(self._in_progress))
-        if self._caps == Caps() or self._caps.find_exceeded(total + most) is None:
+        if self.caps == Caps() or self.caps.find_exceeded(total + most) is None:
             return False
         if self._costs is None:
             games = sorted(self._in_progress, key=self._in_progress.__getitem__)
@@ -107,7 +107,7 @@ class Budget:
                 for game, cost in zip(games, self._forecast.costs_in_order(games), strict=True)
             ]
         older = [cost for its_deal, cost in self._costs if its_deal < deal]
-        return bool(older) and self._caps.find_exceeded(total + older[-1]) is not None
+        return bool(older) and self.caps.find_exceeded(total + older[-1]) is not None
 
     def admit(self, games: Sequence[int]) -> str | None:
         """Let the games of a deal start if the budget covers all of them, or return why not.
@@ -123,11 +123,11 @@ class Budget:
     def _reason_to_refuse(self, games: Sequence[int]) -> str | None:
         needed = self._forecast.cost_to_finish(games)
         is_first = self._forecast.is_idle and (needed is None or self._forecast.has_no_ended_game)
-        if self._caps == Caps() or is_first:
+        if self.caps == Caps() or is_first:
             return None
         if needed is None:
             return "no game has ended yet, so the cost per game is unknown"
-        cap = self._caps.find_exceeded(self.spent + needed)
+        cap = self.caps.find_exceeded(self.spent + needed)
         if cap is None or needed == Spend():
             return None
         return str(BudgetEnd(self, cap, needed, "the next deal needs up to"))
@@ -166,7 +166,7 @@ class Budget:
         with self._settled:
             if self._reason_to_wait(worst, deal) is not None:
                 raise OutOfTurn
-            if (cap := self._caps.find_exceeded(self.spent + worst)) is not None:
+            if (cap := self.caps.find_exceeded(self.spent + worst)) is not None:
                 raise AccountFault(BudgetEnd(self, cap, worst, "the next call needs up to"))
             self.reserved += worst
             self._forecast.count_reservation(worst)
@@ -186,17 +186,13 @@ class Budget:
 
     def check_total(self, total: Spend) -> None:
         """Raise AccountFault if `total`, which can include spending by other processes, exceeds a cap."""
-        if (cap := self._caps.find_exceeded(total)) is not None:
+        if (cap := self.caps.find_exceeded(total)) is not None:
             fault = AccountFault(
                 "other processes have used up the budget",
                 hint=f"raise `budget.{cap}`, or choose another --games",
             )
             fault.spent = Spend()
             raise fault
-
-    @property
-    def limits(self) -> Mapping[str, int]:
-        return self._caps.limits
 
     @property
     def is_too_small(self) -> bool:
@@ -217,7 +213,8 @@ class BudgetEnd:
     def __str__(self) -> str:
         cap, budget = self._cap, self._budget
         write = dollars if cap == "usd" else "{:,}".format
-        most, spent, needed = (write(each[cap]) for each in (budget.limits, budget.spent.amounts, self._more.amounts))
+        amounts = budget.caps.limits, budget.spent.amounts, self._more.amounts
+        most, spent, needed = (write(each[cap]) for each in amounts)
         unit = "" if cap == "usd" else f" {cap}"
         assumed = ""
         if budget.assumed.usd and cap == "usd":

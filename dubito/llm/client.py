@@ -314,17 +314,17 @@ def _keep_gzip_end(response: httpx2.Response) -> None:
         response.stream = _StreamWithEnd(response.stream)
 
 
+@dataclass(eq=False)
 class _StreamWithEnd(httpx2.SyncByteStream):
     """A stream that remembers its last bytes."""
 
-    def __init__(self, stream: httpx2.SyncByteStream) -> None:
-        self._stream = stream
-        self.end = b""
+    stream: httpx2.SyncByteStream
+    end: bytes = b""
 
     def __iter__(self) -> Iterator[bytes]:
-        for piece in self._stream:
+        for piece in self.stream:
             self.end = (self.end + piece[-_GZIP_SIZE_BYTES:])[-_GZIP_SIZE_BYTES:]
             yield piece
 
     def close(self) -> None:
-        self._stream.close()
+        self.stream.close()

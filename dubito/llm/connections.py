@@ -15,6 +15,7 @@ import socket
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from ssl import SSLContext
 from time import monotonic
 from typing import Any, Final
@@ -182,9 +183,10 @@ class _Connection(httpcore2.NetworkStream):
         return self._stream.get_extra_info(info)
 
 
+@dataclass(eq=False)
 class _Backend(httpcore2.NetworkBackend):
-    def __init__(self, backend: httpcore2.NetworkBackend, deadline: Deadline) -> None:
-        self._backend, self._deadline = backend, deadline
+    backend: httpcore2.NetworkBackend
+    deadline: Deadline
 
     def connect_tcp(
         self,
@@ -194,6 +196,6 @@ class _Backend(httpcore2.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.NetworkStream:
-        timeout = self._deadline.remaining_seconds(timeout)
-        stream = self._backend.connect_tcp(host, port, timeout, local_address, socket_options)
-        return _Connection(stream, self._deadline)
+        timeout = self.deadline.remaining_seconds(timeout)
+        stream = self.backend.connect_tcp(host, port, timeout, local_address, socket_options)
+        return _Connection(stream, self.deadline)

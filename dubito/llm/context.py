@@ -6,6 +6,7 @@ compared, so that a replay has the same result. The preflight compares its longe
 that stays the same while the prompt grows also indicates a cut, unless the number is too small to be a token count.
 """
 
+from dataclasses import dataclass, field
 from typing import Final
 
 from dubito.llm.protocols import conversation
@@ -23,11 +24,11 @@ _MIN_RATIO: Final = 0.97  # minimum ratio to the earlier count
 _MAX_INCREASE: Final = 1.3  # maximum increase in characters per token; a history has fewer than the rules
 
 
+@dataclass(eq=False, slots=True)
 class PromptCounts:
     """The sizes and the server's token counts of one player's prompts in one game."""
 
-    def __init__(self) -> None:
-        self._seen: list[tuple[int, int]] = []  # characters, tokens
+    _seen: list[tuple[int, int]] = field(default_factory=list)  # characters, tokens
 
     def check(self, request: Request, reply: Reply) -> None:
         """Raise AttemptFailed if the server counted fewer tokens than this prompt must have."""

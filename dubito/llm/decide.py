@@ -20,7 +20,7 @@ from dubito.llm.adviser import Adviser, AdviserBot
 from dubito.llm.answers import NO_JSON, Form, ModelAnswer, ReadAnswers, extract_answer, find_helpful_part
 from dubito.llm.context import PromptCounts
 from dubito.llm.logprobs import read_yes_probability
-from dubito.llm.protocols import build_request
+from dubito.llm.protocols import build_request, find_protocol
 from dubito.llm.protocols.wire import Exchange
 from dubito.llm.questions import QuestionForm
 from dubito.llm.request import (
@@ -35,7 +35,6 @@ from dubito.llm.request import (
     compute_digest,
     compute_draw,
 )
-from dubito.llm.settings import uses_provider_address
 from dubito.model_settings import ModelSettings, ReplyPart
 from dubito.store.model_log import Decision
 
@@ -215,7 +214,7 @@ class Decider:
             accept,
             self.unusable.count_failure,
             chance if self.settings.play == "drawn" else None,
-            counts,
+            counts or PromptCounts(),
         )
 
     def decide(
@@ -234,8 +233,7 @@ class Decider:
         earlier, key = len(conversation.digests), key or place.node
         try:
             given = conversation.answer(key)
-            outcome = "model_after_reask" if conversation.was_reasked(key) else "model"
-            outcome += EXTRACTED_OUTCOMES[self.settings.read] if conversation.was_extracted(key) else ""
+            outcome = conversation.outcome(key)
             self.unusable.count_answer()
         except AttemptFailed as failure:
             given, outcome = ModelAnswer(fallback()), f"{FALLBACK_OUTCOME}{failure.cause}"
@@ -250,50 +248,42 @@ class Decider:
         return given.answer
 
 
+@dataclass(eq=False, slots=True)
 class Conversation:
-    """The questions of one turn and their re-asks, which repeat only unanswered questions."""
+    """The questions of one turn and their re-asks, which repeat only unanswered questions.
 
-    def __init__(
-        self,
-        rendered: "RenderedPrompt",
-        form: AnyForm,
-        settings: ModelSettings,
-        place: Place,
-        draw: Callable[[Place], str],
-        asks: Asks,
-        accept: Callable[[Any], None] = lambda answer: None,
-        count_failure: Callable[[AttemptFailed], None] = lambda error: None,
-        chance: Callable[[], float] | None = None,
-        counts: PromptCounts | None = None,
-    ) -> None:
-        """Start a conversation with the arguments of `Decider.begin`.
+    `Decider.begin` describes the arguments.
+    """
 
-        `count_failure` receives the error of each unusable attempt that was not recorded.
-        """
-        self.rendered, self.form = rendered, form
-        self._settings, self._place, self._draw, self._asks = settings, place, draw, asks
-        self._accept, self._count_failure, self._chance = accept, count_failure, chance
-        self._counts = counts or PromptCounts()
-        self._user, self._reasks = self.rendered.user, list[tuple[str, str]]()
-        # By key: the answer, and the number of its attempt.
-        self._answers = dict[str, tuple[ModelAnswer, int]]()
-        # Attempts whose answer was extracted from a longer reply.
-        self._extracted = set[int]()
-        # Keys that are not asked again.
-        self._failed = dict[str, AttemptFailed]()
-        # The digests of each attempt's request, and of its reply if there was one.
-        self.digests: list[list[str | None]] = []
+    rendered: "RenderedPrompt"
+    form: AnyForm
+    settings: ModelSettings
+    place: Place
+    draw: Callable[[Place], str]
+    asks: Asks
+    accept: Callable[[Any], None] = lambda answer: None
+    # Receives the error of each unusable attempt that was not recorded.
+    count_failure: Callable[[AttemptFailed], None] = lambda error: None
+    chance: Callable[[], float] | None = None
+    counts: PromptCounts = field(default_factory=PromptCounts)
+    # The digests of each attempt's request, and of its reply if there was one.
+    digests: list[list[str | None]] = field(default_factory=list)
+    _after_refusal: str = ""  # what the user text adds once the model has declined
+    _reasks: list[tuple[str, str]] = field(default_factory=list)
+    _answers: dict[str, tuple[ModelAnswer, int]] = field(default_factory=dict)  # with the number of the attempt
+    _extracted: set[int] = field(default_factory=set)  # attempts whose answer was extracted from a longer reply
+    _failed: dict[str, AttemptFailed] = field(default_factory=dict)  # keys that are not asked again
 
-    def was_reasked(self, key: str) -> bool:
-        return self._answers[key][1] > 0
-
-    def was_extracted(self, key: str) -> bool:
-        return self._answers[key][1] in self._extracted
+    def outcome(self, key: str) -> str:
+        """Return how the model gave the answer with this key, as it is recorded."""
+        number = self._answers[key][1]
+        how = EXTRACTED_OUTCOMES[self.settings.read] if number in self._extracted else ""
+        return f"{'model_after_reask' if number else 'model'}{how}"
 
     def asks_probability(self, key: str) -> bool:
         """Return whether this question has a stated probability, in the reply's text or derived from its tokens."""
         nodes = {node.name: node for node in self.form.answers.values()} if isinstance(self.form, Form) else {}
-        return self.form.asks_probability(key) or bool(self._settings.belief and nodes[key].states)
+        return self.form.asks_probability(key) or bool(self.settings.belief and nodes[key].states)
 
     def answer(self, key: str) -> ModelAnswer:
         """Return the answer to a question of the form. Raises AttemptFailed if it is missing."""
@@ -310,33 +300,34 @@ class Conversation:
 
     def _attempt(self) -> None:
         number, form, rendered = len(self.digests), self._open_form, self.rendered
-        place = replace(self._place, attempt=number) if number else self._place
-        exchange = Exchange(rendered.system, self._user, form.schema, tuple(self._reasks), rendered.history)
-        request = build_request(self._settings, exchange, _cache_key(rendered.system))
+        place = replace(self.place, attempt=number) if number else self.place
+        user = f"{rendered.user}{self._after_refusal}"
+        exchange = Exchange(rendered.system, user, form.schema, tuple(self._reasks), rendered.history)
+        request = build_request(self.settings, exchange, _cache_key(rendered.system))
         self.digests.append([request.digest, None])
         reply: Reply | None = None
         try:
-            reply = self._asks.ask(Attempt(request, self._draw(place), place))
+            reply = self.asks.ask(Attempt(request, self.draw(place), place))
             self.digests[-1][1] = reply.digest
-            self._counts.check(request, reply)
+            self.counts.check(request, reply)
             # The player's `read` can take the answer from a part of the reply.
             answered = reply
-            if (text := extract_answer(reply, self._settings.read)) is not None:
+            if (text := extract_answer(reply, self.settings.read)) is not None:
                 self._extracted.add(number)
                 answered = replace(reply, text=text, problem="")
             read = self._with_token_probabilities(form.read(answered), form, reply)
             given = dict(read.given)
-            if self._chance is not None:
+            if self.chance is not None:
                 # With `play: drawn`, sample each answer from its stated probabilities.
                 for key, one in given.items():
-                    given[key] = replace(one, answer=sample_answer(one.shares, self._chance())) if one.shares else one
-            _refuse_illegal(given, form, self._accept, reply)
+                    given[key] = replace(one, answer=sample_answer(one.shares, self.chance())) if one.shares else one
+            _refuse_illegal(given, form, self.accept, reply)
             self._answers |= {key: (one, number) for key, one in given.items()}
             unread = read.unread
         except AttemptFailed as error:
             error.advice = error.advice or self._advise(error, reply, form)
             if (reply or error).origin != "tape":
-                self._count_failure(error)
+                self.count_failure(error)
             unread = dict.fromkeys(form.keys, error)
         self._prepare_reask(unread)
 
@@ -346,12 +337,13 @@ class Conversation:
             return _ADVICE.get(error.cause, "")
         if (part := find_helpful_part(reply, form)) is not None:
             return _READS[part]
-        ignores_schema = error.detail == NO_JSON and self._settings.api != "chat"
-        return _OTHER_API if ignores_schema and not uses_provider_address(self._settings) else ""
+        ignores_schema = error.detail == NO_JSON and self.settings.api != "chat"
+        is_provider = find_protocol(self.settings.api).uses_provider(self.settings)
+        return _OTHER_API if ignores_schema and not is_provider else ""
 
     def _with_token_probabilities(self, read: ReadAnswers, form: AnyForm, reply: Reply) -> ReadAnswers:
         """Return the answers. With `belief: logprobs`, add the probability of yes from the reply's tokens."""
-        if self._settings.belief is None or not isinstance(form, Form):
+        if self.settings.belief is None or not isinstance(form, Form):
             return read
         given = dict(read.given)
         for field_name, node in form.answers.items():
@@ -364,7 +356,7 @@ class Conversation:
 
     def _prepare_reask(self, unread: Mapping[str, AttemptFailed]) -> None:
         """Set the text of the next attempt, which repeats the questions that can still be re-asked."""
-        may_reask = len(self.digests) <= self._settings.reasks
+        may_reask = len(self.digests) <= self.settings.reasks
         self._failed |= {key: one for key, one in unread.items() if not (may_reask and self.form.reask_text(one, str))}
         failure = next((error for key, error in unread.items() if key not in self._failed), None)
         if failure is None:
@@ -372,7 +364,7 @@ class Conversation:
         text = self._open_form.reask_text(failure, self.rendered.translate)
         if failure.cause == "refused":
             # A model that declined once keeps declining, so its reply is left out.
-            self._user, self._reasks = f"{self.rendered.user}\n\n{text}", []
+            self._after_refusal, self._reasks = f"\n\n{text}", []
         else:
             self._reasks.append(((failure.text or "").strip()[-_MAX_QUOTED:] or "(nothing)", text or ""))
 

@@ -293,9 +293,6 @@ class SlowStart:
     def count_accepted(self) -> None:
         self.size *= 2
 
-    def begin_again(self) -> None:
-        self.size, self.sends, self.grown_at, self.is_probing = 1.0, 0, None, True
-
 
 @dataclass(slots=True)
 class ConcurrencyLimit:
@@ -309,9 +306,6 @@ class ConcurrencyLimit:
     hold: int = _MIN_HOLD  # calls before one more is tried
     passed: int = 0  # calls accepted at the limit since it changed
     is_trial: bool = False  # whether the last change added one
-
-    def has_slot(self, in_flight: int) -> bool:
-        return in_flight < min(self.most, self.allowed)
 
     def count_accepted(self, others: int) -> None:
         """Count an accepted call. `others` were in flight at the same time."""
@@ -360,10 +354,10 @@ class Pacer:
         if self._closed_at is not None:
             # A series of refusals has ended: learn from it, and start again with a probe.
             self.probe.slow_down(self._closed_at, now, self.slow_start.sends, self._refused)
-            self.slow_start.begin_again()
+            self.slow_start = SlowStart(size=1.0, is_probing=True)
             self._last_before_reopening = self.started
             self._closed_at, self._refused = None, 0
-        if not self.concurrency.has_slot(self.in_flight):
+        if self.in_flight >= min(self.concurrency.most, self.concurrency.allowed):
             return inf
         delays = [bucket.delay(now) for bucket in self.buckets.values()]
         return max(self.slow_start.delay(now, self.in_flight), self.probe.delay(now), *delays)

@@ -29,7 +29,7 @@ from dubito.llm.protocols import build_request, find_protocol
 from dubito.llm.protocols.wire import Exchange
 from dubito.llm.request import Asks, Attempt, Place, Reply, Sends
 from dubito.llm.retry import Retry
-from dubito.llm.settings import build_account, has_limits_by_model, load_key
+from dubito.llm.settings import build_account, load_key
 from dubito.llm.stages import (
     AnswerTimes,
     CachedReplies,
@@ -194,7 +194,9 @@ class Pipeline:
 
     def _traffic(self, account: Account, model: str) -> AccountTraffic:
         with self._lock:
-            key = (account, model if has_limits_by_model(account) else None)
+            # The providers' own servers limit each model separately.
+            has_limits_by_model = account.server == find_protocol(account.api).address
+            key = (account, model if has_limits_by_model else None)
             if key not in self._traffic_of_account:
                 in_flight = self._options.servers.slots(account.server)
                 self._traffic_of_account[key] = AccountTraffic(account, in_flight, self._options.timing)

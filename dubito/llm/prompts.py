@@ -105,24 +105,9 @@ class SeatTexts:
     system: str | None = None
     chapters: list[str] = field(default_factory=list)  # chapters of the history, with "" for blank ones
     # The sources of these texts: steady facts, lines of the history, and where each chapter ends.
-    _steady: Mapping[str, Any] = field(default_factory=dict)
-    _history: Sequence[str] = ()
-    _ends: Sequence[int] = ()
-
-    def reset_unless_same(self, steady: Mapping[str, Any]) -> None:
-        """Discard all texts if the steady facts have changed."""
-        if steady != self._steady:
-            self.system, self.chapters, self._steady = None, [], steady
-
-    def drop_changed_chapters(self, history: Sequence[str], ends: Sequence[int]) -> None:
-        """Discard the chapters that no longer match this history, when it is split at these ends."""
-        same = len(self.chapters)
-        while self._ends[:same] != ends[:same]:
-            same -= 1
-        if same and self._history[: ends[same - 1]] != history[: ends[same - 1]]:
-            same = 0
-        del self.chapters[same:]
-        self._history, self._ends = history, ends
+    steady: Mapping[str, Any] = field(default_factory=dict)
+    history: Sequence[str] = ()
+    ends: Sequence[int] = ()
 
 
 class Description(CheckedModel):
@@ -340,7 +325,8 @@ class Prompt:
             values[_TURN] = [*turn]
         steady = {name: value for name, value in values.items() if name in self._steady}
         texts = before or SeatTexts()
-        texts.reset_unless_same(steady)
+        if steady != texts.steady:
+            texts.system, texts.chapters, texts.steady = None, [], steady
         try:
             history = self._render_history(values, steady, texts)
             if texts.system is None or not self._system_is_steady:
@@ -359,7 +345,14 @@ class Prompt:
             return ()
         history = tuple(values["history"])
         ends = (*values["own_moves"], len(history))
-        texts.drop_changed_chapters(history, ends)
+        # Keep only the chapters that are still the same, and end at the same lines.
+        same = len(texts.chapters)
+        while texts.ends[:same] != ends[:same]:
+            same -= 1
+        if same and texts.history[: ends[same - 1]] != history[: ends[same - 1]]:
+            same = 0
+        del texts.chapters[same:]
+        texts.history, texts.ends = history, ends
         for start, end in list(pairwise((0, *ends)))[len(texts.chapters) :]:
             text = self._history.render(steady, history=[*history[start:end]], first=not texts.chapters)
             texts.chapters.append(text if text.strip() else "")

@@ -124,7 +124,8 @@ class ErrorReader:
         spoken = detect_protocol(received.raw) if body.kind == "json" and not attempt.place.is_in_game else None
         if spoken is not None:
             fields = setting_fields("api", attempt.place.player, spoken)
-            problem = f"{self._address} answers in {find_protocol(spoken).label}, but {self._describe_api(attempt)}"
+            uses = f"{one_line(attempt.place.player)} uses {self._wire.label}"
+            problem = f"{self._address} answers in {find_protocol(spoken).label}, but {uses}"
             return AccountFault(problem, hint="set {setting}", **fields)
         problem = f"{describe_non_reply(body.kind, attempt.request.protocol)} with status {received.status}"
         return TryFailed("server", problem, billed=body.generated is True, quote=self._quote(received.raw))
@@ -139,15 +140,12 @@ class ErrorReader:
         fields = setting_fields(setting, attempt.place.player, value)
         return AccountFault(f"{self._account} {problem}", quote=quote, hint=hint, **fields)
 
-    def _describe_api(self, attempt: Attempt) -> str:
-        return f"{one_line(attempt.place.player)} uses {self._wire.label}"
-
     def _read_unknown_path(self, status: int, quote: str, attempt: Attempt) -> AccountFault:
         """Read the error for a path that the server does not support, perhaps because it uses another protocol."""
         protocol = attempt.request.protocol
         other: Api = "responses" if protocol == "chat" else "chat"
         path = urlsplit(self._address).path.strip("/")
-        uses = self._describe_api(attempt)
+        uses = f"{one_line(attempt.place.player)} uses {self._wire.label}"
         hint = f"{uses}: set {{setting}}, or correct `base_url`"
         fields = setting_fields("api", attempt.place.player, other)
         has_version = self._wire.path.startswith("/v1")

@@ -88,7 +88,7 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
         server = checked.base_url.strip()
         checked = checked.model_copy(update={"base_url": server})
         _check_url(name, server)
-        if checked.api_key_env is None and not is_on_this_machine(server) and not uses_provider_address(checked):
+        if checked.api_key_env is None and not is_on_this_machine(server) and not wire.uses_provider(checked):
             raise _refusal(
                 name,
                 "base_url",
@@ -201,14 +201,6 @@ def build_account(settings: ModelSettings) -> Account:
     if key_env is None and wire.uses_provider(settings):
         key_env = wire.key_variable
     return Account(settings.api, server.rstrip("/"), key_env)
-
-
-def uses_provider_address(settings: ModelSettings) -> bool:
-    return find_protocol(settings.api).uses_provider(settings)
-
-
-def has_limits_by_model(account: Account) -> bool:
-    return account.server == find_protocol(account.api).address
 
 
 def load_key(account: Account, name: str) -> str:

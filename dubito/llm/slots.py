@@ -4,16 +4,17 @@ Such a server reads prompts with this machine's processors, and each of its slot
 Therefore only as many games are played at once as there are slots, and all questions of a game go to the same slot.
 """
 
+from dataclasses import dataclass, field
 from threading import Lock
 
 
+@dataclass(eq=False, slots=True)
 class GameSlots:
     """The slots of a run. All of its servers have the same number, and share the processors."""
 
-    def __init__(self) -> None:
-        self._count: int | None = None  # None until a server has started
-        self._used: dict[int, int] = {}  # slots by game
-        self._lock = Lock()
+    _count: int | None = None  # None until a server has started
+    _used: dict[int, int] = field(default_factory=dict)  # slots by game
+    _lock: Lock = field(default_factory=Lock)
 
     def limit(self, count: int) -> None:
         with self._lock:

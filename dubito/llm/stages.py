@@ -1,10 +1,10 @@
 """The stages of a model's calls that use the run's log and the cache. `Pipeline` composes all stages."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from threading import Lock, get_ident
-from typing import Final, cast
+from typing import cast
 
 from dubito.commands import build_command
 from dubito.errors import RunStopped
@@ -22,8 +22,6 @@ from dubito.model_settings import Account, ModelSettings
 from dubito.store.model_log import ModelLog, RecordedAttempt
 from dubito.store.spend import Spend
 
-_WAITING_FOR_CACHE: Final = "for another process that is making the same request"
-
 
 @dataclass(slots=True)
 class EarlierAttempts:
@@ -36,7 +34,8 @@ class EarlierAttempts:
     may_exist: bool
 
     def find_finished(self, attempt: Attempt) -> RecordedAttempt | None:
-        return self.log.finished_attempt(attempt.place.key) if self.may_exist and attempt.place.is_in_game else None
+        key = attempt.place.key
+        return self.log.finished_attempts(*key).get(key) if self.may_exist and attempt.place.is_in_game else None
 
     def find_paid_reply(self, server: str, attempt: Attempt) -> Reply | None:
         """Find a reply that arrived before the run was stopped but may be missing from the cache."""
@@ -125,9 +124,9 @@ class CachedReplies:
     inner: Asks
 
     def ask(self, attempt: Attempt) -> Reply:
-        lookup = CacheLookup(self, attempt)
-        key = (self.account.server, attempt.request, attempt.draw)
-        self.cache.get_or_ask(*key, lookup.ask, lookup.wait, lookup.check_stop, lookup.is_usable)
+        lookup, key = CacheLookup(self, attempt), (self.account.server, attempt.request, attempt.draw)
+        wait = partial(self.timing.waiting, "for another process that is making the same request")
+        self.cache.get_or_ask(*key, lookup.ask, wait, partial(check_stop, self.timing), lookup.is_usable)
         assert lookup.reply is not None
         return lookup.reply
 
@@ -154,12 +153,6 @@ class CacheLookup:
         self.reply = read_reply(self.attempt.request.protocol, received, "cache")
         is_old_refusal = self.reply.finish == "refusal" and self.key not in self.stage.requested
         return self.reply.non_reply is None and (self.stage.is_offline or not is_old_refusal)
-
-    def wait(self) -> AbstractContextManager[object]:
-        return self.stage.timing.waiting(_WAITING_FOR_CACHE)
-
-    def check_stop(self) -> None:
-        check_stop(self.stage.timing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +200,7 @@ class LoggedCalls:
         key, worst = (*attempt.place.key, number), tariff.worst_cost(request)
         start, estimate = self.clock(), self.estimator.estimate(request)
         fields = (attempt.place.player, str(self.account), request.digest, attempt.draw, worst)
-        check = self.budget.check_total if self.log.is_shared else None
+        check = self.budget.check_total if self.log.db.is_shared else None
         self.log.open_try(key, *fields, priced=estimate is not None, likely=estimate, check=check)
         try:
             received = self.provider.send(attempt, number, self.settings.deadline)
@@ -264,11 +257,13 @@ def log_reply(
     return reply, used, failed
 
 
+@dataclass(eq=False, slots=True)
 class AnswerTimes:
     """How long the answers to questions in games take."""
 
-    def __init__(self) -> None:
-        self._seconds, self._count, self._lock = 0.0, 0, Lock()
+    _seconds: float = 0.0
+    _count: int = 0
+    _lock: Lock = field(default_factory=Lock)
 
     def add(self, seconds: float) -> None:
         with self._lock:
@@ -279,11 +274,11 @@ class AnswerTimes:
             return self._seconds / max(1, self._count)
 
 
+@dataclass(eq=False, slots=True)
 class PromptsInReading:
     """How far servers have read the prompts in flight."""
 
-    def __init__(self) -> None:
-        self._texts: dict[int, str] = {}  # by thread
+    _texts: dict[int, str] = field(default_factory=dict)  # by thread
 
     def update(self, text: str) -> None:
         """Update the progress of this thread's call. An empty text means that the call has ended."""

@@ -27,18 +27,18 @@ class _Prefix:
     last_sent: float = 0.0
 
 
+@dataclass(eq=False, slots=True)
 class PromptPrefixes:
     """The prefixes sent to one account."""
 
-    def __init__(self, timing: Timing) -> None:
-        self._timing = timing
-        self._known: dict[str, _Prefix] = {}
-        self._lock = threading.Lock()
+    timing: Timing
+    _known: dict[str, _Prefix] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @contextmanager
     def turn(self, request: Request) -> Iterator[None]:
         """Wait until a call can be sent: it is the first with its prefix, or the first has ended."""
-        key, now = prefix_digest(request), self._timing.clock()
+        key, now = prefix_digest(request), self.timing.clock()
         with self._lock:
             known = self._known.get(key)
             first = known is None or (known.ready.is_set() and now - known.last_sent > _CACHED_SECONDS)
@@ -54,9 +54,9 @@ class PromptPrefixes:
                 known.ready.set()
             return
         if not known.ready.is_set():
-            with self._timing.waiting("for the first reply (later calls can then use the provider's cache)"):
+            with self.timing.waiting("for the first reply (later calls can then use the provider's cache)"):
                 while not known.ready.wait(_POLL_SECONDS):
-                    check_stop(self._timing)
+                    check_stop(self.timing)
         yield
 
 

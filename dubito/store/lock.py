@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from shutil import rmtree
@@ -193,19 +194,20 @@ else:
 LOG: Final = "run.log"
 
 
+@dataclass(eq=False, slots=True)
 class RunLog:
     """A run's log, shared by threads."""
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / LOG
-        self._lock = threading.Lock()
+    folder: Path
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, event: str, **facts: Any) -> None:
         """Append an event with its facts. Raises RunStopped if the event cannot be written."""
+        path = self.folder / LOG
         line = json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **facts})
         try:
-            with self._lock, self._path.open("a", encoding="utf-8") as file:
+            with self._lock, path.open("a", encoding="utf-8") as file:
                 file.write(line + "\n")
         except OSError as error:
             full = "; is the disk full?" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-            raise RunStopped(f"cannot write {self._path}: {error.strerror}{full}") from None
+            raise RunStopped(f"cannot write {path}: {error.strerror}{full}") from None

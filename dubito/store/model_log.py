@@ -150,24 +150,20 @@ _TOTAL: Final = "SELECT count(*), coalesce(sum(tokens), 0), coalesce(sum(picodol
 PlaceKey = tuple[int, ...]  # game, seat, decision; then the attempt; then the try
 
 
+@dataclass(eq=False, slots=True)
 class ModelLog:
     """Writes and reads the model tables of an open run."""
 
-    def __init__(self, db: RunDb) -> None:
-        self._db = self.db = db
-        # Digests of the first texts, which are stored in full, valid for this number of rollbacks.
-        self._full_texts = set[bytes]()
-        self._rollbacks = 0
-        # The digest and end of the first text of each kind.
-        self._first: dict[object, tuple[bytes, bytes]] = {}
+    db: RunDb
+    # Digests of the first texts, which are stored in full, valid for this number of rollbacks.
+    _full_texts: set[bytes] = field(default_factory=set)
+    _rollbacks: int = 0
+    # The digest and end of the first text of each kind.
+    _first: dict[object, tuple[bytes, bytes]] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
-        return self._db.path.parent
-
-    @property
-    def is_shared(self) -> bool:
-        return self._db.is_shared
+        return self.db.path.parent
 
     def open_try(
         self,
@@ -194,9 +190,9 @@ class ModelLog:
             "tokens, picodollars, assumed, saved, likely) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         )
         if check is None:
-            self._write(query, row)
+            self.db.write(lambda connection: connection.execute(query, row))
             return
-        with self._db.writing() as connection:
+        with self.db.writing() as connection:
             connection.execute(query, row)
             check(Spend(*connection.execute(_TOTAL).fetchone()))
 
@@ -242,7 +238,7 @@ class ModelLog:
                 (state, *row, spent.tokens, spent.usd, assumed, saved, seconds, kind, error, assumed, *key),
             )
 
-        self._db.write(write, paid=True)
+        self.db.write(write, paid=True)
 
     def fail_try(self, key: PlaceKey, kind: str, error: str, spent: Spend, seconds: float) -> None:
         """Log a try without a body. `kind` is a kind of TryFailed, or `account`. Any cost is assumed."""
@@ -251,14 +247,12 @@ class ModelLog:
             "picodollars = iif(picodollars IS NULL, NULL, ?), assumed = ?, seconds = ?, "
             "likely = iif(?, likely, NULL) WHERE (game, seat, decision, attempt, try) = (?, ?, ?, ?, ?)"
         )
-        self._write(query, (kind, error, spent.tokens, spent.usd, spent.tokens > 0, seconds, spent.tokens > 0, *key))
-
-    def _write(self, query: str, values: tuple[object, ...]) -> None:
-        self._db.write(lambda connection: connection.execute(query, values))
+        row = (kind, error, spent.tokens, spent.usd, spent.tokens > 0, seconds, spent.tokens > 0, *key)
+        self.db.write(lambda connection: connection.execute(query, row))
 
     def sample_replies(self, player: str) -> list[tuple[int, tuple[int, ...], int]]:
         """Return the request length, usage and picodollars of up to a thousand of a player's replies."""
-        rows = self._db.read(
+        rows = self.db.read(
             "SELECT t.request, t.usage, t.picodollars FROM tries t JOIN texts x ON x.digest = t.request "
             "WHERE player = ? AND NOT assumed AND t.usage IS NOT NULL AND picodollars IS NOT NULL "
             "ORDER BY game DESC LIMIT ?",
@@ -275,23 +269,20 @@ class ModelLog:
             per_byte: The picodollars per byte of a request.
             output_cost: The picodollars of a reply.
         """
-        with self._db.writing() as connection:
+        with self.db.writing() as connection:
             connection.execute(
                 "UPDATE tries SET likely = min(picodollars, CAST((tokens - ?) * ? AS INTEGER) + ?) "
                 "WHERE player = ? AND assumed AND picodollars IS NOT NULL",
                 (max_output, per_byte, output_cost, player),
             )
 
-    def finished_attempt(self, key: PlaceKey) -> RecordedAttempt | None:
-        return self._finished("(game, seat, decision, attempt) = (?, ?, ?, ?)", key).get(key)
-
-    def finished_attempts(self, game: int) -> dict[PlaceKey, RecordedAttempt]:
-        return self._finished("game = ?", (game,))
-
-    def _finished(self, where: str, values: tuple[int, ...]) -> dict[PlaceKey, RecordedAttempt]:
-        columns = f"game, seat, decision, attempt, {', '.join(TOKENS)}, request, draw, reply, raw, cause, player, model"
+    def finished_attempts(self, *place: int) -> dict[PlaceKey, RecordedAttempt]:
+        """Return the finished attempts at a place: a game, or the beginning or whole of an attempt's key."""
+        key = ("game", "seat", "decision", "attempt")
+        columns = f"{', '.join((*key, *TOKENS))}, request, draw, reply, raw, cause, player, model"
+        where = " AND ".join(f"{name} = ?" for name in key[: len(place)])
         query = f"SELECT {columns} FROM attempts WHERE {where}"  # noqa: S608, our own text
-        rows = self._db.read(f"{query} AND (reply IS NOT NULL OR cause IS NOT NULL)", values)
+        rows = self.db.read(f"{query} AND (reply IS NOT NULL OR cause IS NOT NULL)", place)
         return {row[:4]: RecordedAttempt(row[4:9], *row[9:]) for row in rows}
 
     def find_paid_reply(self, server: str, request: str, draw: str) -> RawReply | None:
@@ -299,7 +290,7 @@ class ModelLog:
         condition = f"request = ? AND draw = ? AND {IS_AT_SERVER} AND (kind IS NULL OR kind = ?)"
         query = f"SELECT status, raw, headers FROM tries WHERE state = 'received' AND {condition}"  # noqa: S608, our own text
         order = "ORDER BY game, seat, decision, attempt, try LIMIT 1"
-        rows = self._db.read(f"{query} {order}", (request, draw, server, _BEYOND))
+        rows = self.db.read(f"{query} {order}", (request, draw, server, _BEYOND))
         return next((RawReply(status, self.text(raw), self._from_json(headers)) for status, raw, headers in rows), None)
 
     def decisions(self, game: int) -> dict[tuple[int, int], Decision]:
@@ -308,12 +299,12 @@ class ModelLog:
             "SELECT game, seat, decision, turn, node, answer, outcome, p_bluff FROM decisions WHERE game = ? "
             "ORDER BY seat, decision"
         )
-        decisions = [Decision(*row) for row in self._db.read(query, (game,))]
+        decisions = [Decision(*row) for row in self.db.read(query, (game,))]
         return {(one.seat, one.number): replace(one, answer=self._answer(one.answer)) for one in decisions}
 
     def attempts(self, game: int) -> defaultdict[tuple[int, int], list[StoredAttempt]]:
         """Return a game's attempts, ordered by their decision's seat and number."""
-        rows = self._db.read(
+        rows = self.db.read(
             "SELECT a.seat, a.decision, a.player, a.request, a.raw, a.cause, a.origin, a.input, a.cached, a.output, "
             "count(t.try), sum(t.seconds), coalesce(sum(coalesce(t.likely, t.picodollars)), 0), "
             "count(t.picodollars) = count(t.try) "
@@ -327,18 +318,18 @@ class ModelLog:
         return attempts
 
     def save_prompt(self, digest: str, sources: Mapping[str, str]) -> None:
-        with self._db.writing() as connection:
+        with self.db.writing() as connection:
             rows = [(digest, name, text) for name, text in sources.items()]
             connection.executemany("INSERT OR IGNORE INTO prompts VALUES (?, ?, ?)", rows)
 
     def prompt(self, digest: str) -> dict[str, str]:
-        return dict(self._db.read("SELECT file, text FROM prompts WHERE digest = ?", (digest,)))
+        return dict(self.db.read("SELECT file, text FROM prompts WHERE digest = ?", (digest,)))
 
     def has_begun(self) -> bool:
-        return bool(self._db.read("SELECT 1 FROM attempts UNION ALL SELECT 1 FROM tries LIMIT 1"))
+        return bool(self.db.read("SELECT 1 FROM attempts UNION ALL SELECT 1 FROM tries LIMIT 1"))
 
     def count_tries(self, key: PlaceKey) -> int:
-        ((last,),) = self._db.read(
+        ((last,),) = self.db.read(
             "SELECT coalesce(max(try), 0) FROM tries WHERE (game, seat, decision, attempt) = (?, ?, ?, ?)", key
         )
         return int(last)
@@ -348,33 +339,33 @@ class ModelLog:
 
         A game in which a model was unreachable may continue differently from that question on.
         """
-        with self._db.writing() as connection:
+        with self.db.writing() as connection:
             for table in ("attempts", "decisions", "ended"):
                 connection.executemany(f"DELETE FROM {table} WHERE game = ?", [(game,) for game in games])  # noqa: S608
 
     def end_game(self, game: int) -> None:
-        with self._db.writing() as connection:
+        with self.db.writing() as connection:
             connection.execute("INSERT OR IGNORE INTO ended VALUES (?)", (game,))
 
     def ended_games(self) -> dict[int, int]:
         """Return the finished games with their numbers of attempts."""
-        return dict(self._db.read("SELECT game, (SELECT count(*) FROM attempts a WHERE a.game = e.game) FROM ended e"))
+        return dict(self.db.read("SELECT game, (SELECT count(*) FROM attempts a WHERE a.game = e.game) FROM ended e"))
 
     def cost_of_games(self) -> tuple[int, Spend]:
         """Return the number of paid replies in games, and the cost of all finished tries in games."""
-        ((replies, *amounts),) = self._db.read(
+        ((replies, *amounts),) = self.db.read(
             "SELECT coalesce(sum(state = 'received'), 0), count(*), coalesce(sum(tokens), 0), "
             "coalesce(sum(picodollars), 0) FROM tries WHERE game >= 0 AND state <> 'open'"
         )
         return replies, Spend(*amounts)
 
     def spent(self, *, assumed: bool = False) -> Spend:
-        ((calls, tokens, usd),) = self._db.read(f"{_TOTAL} WHERE assumed OR NOT ?", (assumed,))
+        ((calls, tokens, usd),) = self.db.read(f"{_TOTAL} WHERE assumed OR NOT ?", (assumed,))
         return Spend(calls, tokens, usd)
 
     def reserved_spend(self) -> Spend:
         """Return the part of `spent` that is reserved for the tries in open batches."""
-        ((calls, tokens, usd),) = self._db.read(
+        ((calls, tokens, usd),) = self.db.read(
             f"{_TOTAL} JOIN awaited a USING (game, seat, decision, attempt, try) "
             "WHERE a.batch IS NOT NULL AND state = 'open'"
         )
@@ -427,7 +418,7 @@ class ModelLog:
             marks = ", ".join("?" * len(row))
             connection.execute(f"INSERT OR REPLACE INTO attempts VALUES ({marks}, NULL)", row)  # noqa: S608, no value in it
 
-        self._db.write_later(write)
+        self.db.write_later(write)
 
     def decision(self, decision: Decision) -> None:
         """Log a decision with the next transaction. A resumed run can reconstruct it from its attempts.
@@ -441,26 +432,26 @@ class ModelLog:
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
         )
         row = (*key, decision.turn, decision.node, stored, decision.outcome, decision.stated)
-        self._db.write_later(lambda connection: connection.execute(query, row))
+        self.db.write_later(lambda connection: connection.execute(query, row))
 
     def _from_json(self, text: str | bytes) -> Any:
         """Parse the JSON in a row. Raises RunStopped if the JSON is damaged."""
         try:
             return json.loads(text)
         except (ValueError, RecursionError):
-            raise RunStopped(f"{self._db.path} is damaged: a row contains invalid JSON") from None
+            raise RunStopped(f"{self.db.path} is damaged: a row contains invalid JSON") from None
 
     def _usage(self, text: str) -> list[int]:
         """Parse the token counts in a row, in the order of TOKENS."""
         counts = self._from_json(text)
         if not isinstance(counts, list) or [type(count) for count in counts] != [int] * len(TOKENS):
-            raise RunStopped(f"{self._db.path} is damaged: a row has invalid token counts")
+            raise RunStopped(f"{self.db.path} is damaged: a row has invalid token counts")
         return counts
 
     def _answer(self, stored: int | bytes) -> Any:
         answer = bool(stored) if isinstance(stored, int) else self._from_json(stored)
         if serialize_answer(answer) != stored:
-            raise RunStopped(f"{self._db.path} is damaged: a decision has an invalid answer")
+            raise RunStopped(f"{self.db.path} is damaged: a decision has an invalid answer")
         return answer
 
     def text(self, digest: str) -> str:
@@ -470,21 +461,21 @@ class ModelLog:
         except (IndexError, TypeError, RecursionError, zlib.error):
             data = b""
         if sha256(data).hexdigest() != digest:
-            raise RunStopped(f"text {digest[:16]} in {self._db.path} is missing, changed or damaged")
+            raise RunStopped(f"text {digest[:16]} in {self.db.path} is missing, changed or damaged")
         return data.decode("utf-8", "surrogatepass")
 
     def _text(self, digest: str, depth: int = 0) -> bytes:
         """Return a stored text, which may be stored as a difference to another text."""
         if depth > _MAX_DELTAS:
             raise RecursionError(digest)
-        packed = self._db.read("SELECT text FROM texts WHERE digest = ?", (digest,))[0][0]
+        packed = self.db.read("SELECT text FROM texts WHERE digest = ?", (digest,))[0][0]
         if packed[:1] != _DELTA:
             return decompress(packed)
         base = self._text(packed[1:_DELTA_HEAD].hex(), depth + 1)
         return decompress(packed[_DELTA_HEAD:], base[-_WINDOW:])
 
     def save_request(self, text: str, player: str, seat: int) -> None:
-        with self._db.writing() as connection:
+        with self.db.writing() as connection:
             self._save_text(connection, text, (player, seat))
 
     def _save_text(self, connection: sqlite3.Connection, text: str, kind: object) -> str:
@@ -498,8 +489,8 @@ class ModelLog:
         if _first_byte(connection, digest) is None:
             first = self._first.setdefault(kind, (digest, data[-_WINDOW:]))
             # A rollback may have removed the first texts.
-            if self._rollbacks != self._db.rollbacks:
-                self._full_texts, self._rollbacks = set(), self._db.rollbacks
+            if self._rollbacks != self.db.rollbacks:
+                self._full_texts, self._rollbacks = set(), self.db.rollbacks
             has_base = first[0] in self._full_texts
             if not has_base and _first_byte(connection, first[0]) not in (None, _DELTA):
                 self._full_texts.add(first[0])
@@ -514,7 +505,7 @@ class ModelLog:
 
     def totals_by_deal(self, player: str, games_per_deal: int) -> dict[int, DealTotals]:
         """Return the totals of each deal in which the player was asked."""
-        rows = self._db.read(
+        rows = self.db.read(
             "SELECT game / ?, count(*), coalesce(sum(input), 0), coalesce(sum(cached), 0), "
             "coalesce(sum(cache_write), 0), coalesce(sum(output), 0) "
             "FROM attempts WHERE player = ? AND game >= 0 GROUP BY 1",
@@ -524,7 +515,7 @@ class ModelLog:
 
     def mean_seconds(self, player: str) -> float | None:
         query = "SELECT avg(seconds) FROM tries WHERE player = ? AND state = 'received'"
-        ((mean,),) = self._db.read(query, (player,))
+        ((mean,),) = self.db.read(query, (player,))
         return None if mean is None else float(mean)
 
     def find(self, name: str) -> StoredRequest | None:
@@ -540,7 +531,7 @@ class ModelLog:
             values = (*map(int, parts), 0)[:4]
         elif len(name) < _MIN_DIGEST_DIGITS or not name.isalnum():
             return None
-        rows = self._db.read(f"SELECT DISTINCT request, server, draw FROM attempts WHERE {query}", values)  # noqa: S608, our own text
+        rows = self.db.read(f"SELECT DISTINCT request, server, draw FROM attempts WHERE {query}", values)  # noqa: S608, our own text
         if len({request for request, _, _ in rows}) != 1:
             return None
         request, server, draw = rows[0]
@@ -548,7 +539,7 @@ class ModelLog:
 
     def replies_at(self, player: str, game: int, seat: int, decision: int) -> list[tuple[StoredRequest, str]]:
         """Return the requests for a player's decision with their replies, or nothing if one lacks a reply."""
-        rows = self._db.read(
+        rows = self.db.read(
             "SELECT request, server, draw, raw FROM attempts WHERE (player, game, seat, decision) = (?, ?, ?, ?) "
             "ORDER BY attempt",
             (player, game, seat, decision),
@@ -562,7 +553,7 @@ class ModelLog:
 
     def find_unanswered(self) -> StoredRequest | None:
         """Return a request in a game that has no reply."""
-        rows = self._db.read("SELECT request, server, draw FROM attempts WHERE raw IS NULL AND game >= 0 LIMIT 1")
+        rows = self.db.read("SELECT request, server, draw FROM attempts WHERE raw IS NULL AND game >= 0 LIMIT 1")
         return next((StoredRequest(digest, self.text(digest), server, draw) for digest, server, draw in rows), None)
 
     def count_yes(self, nodes: Iterable[str], before: int) -> dict[str, int]:
@@ -572,19 +563,19 @@ class ModelLog:
             "JOIN (SELECT DISTINCT player, game, seat FROM attempts) a USING (game, seat) "
             "WHERE d.node IN (SELECT value FROM json_each(?)) AND d.game < ? GROUP BY 1"
         )
-        return dict(self._db.read(query, (json.dumps([*nodes]), before)))
+        return dict(self.db.read(query, (json.dumps([*nodes]), before)))
 
     def has_answer(self, name: str) -> bool:
-        return bool(self._db.read(f"SELECT 1 {OF_PLAYER} WHERE outcome LIKE 'model%' LIMIT 1", (name,)))
+        return bool(self.db.read(f"SELECT 1 {OF_PLAYER} WHERE outcome LIKE 'model%' LIMIT 1", (name,)))
 
     def players(self) -> list[str]:
         query = "SELECT player FROM attempts WHERE server != ? UNION SELECT player FROM tries ORDER BY player"
-        return [name for (name,) in self._db.read(query, (PROGRAM_SERVER,))]
+        return [name for (name,) in self.db.read(query, (PROGRAM_SERVER,))]
 
     def _read_models(self, name: str) -> dict[str, Any]:
         """Return which models answered a player, according to the replies, and which model it requested."""
         query = "SELECT model, count(*), min(request) FROM attempts WHERE player = ? AND model IS NOT NULL GROUP BY 1"
-        rows = self._db.read(f"{query} ORDER BY 1", (name,))
+        rows = self.db.read(f"{query} ORDER BY 1", (name,))
         request = None
         # Even if this text is damaged, the rest of the player's log can be shown.
         with suppress(RunStopped):
@@ -594,11 +585,11 @@ class ModelLog:
         return {"ids": {model: count for model, count, _ in rows}, "asked": asked}
 
     def count_failures(self) -> dict[str, int]:
-        return dict(self._db.read("SELECT kind, count(*) FROM tries WHERE state = 'failed' GROUP BY kind"))
+        return dict(self.db.read("SELECT kind, count(*) FROM tries WHERE state = 'failed' GROUP BY kind"))
 
     def player(self, name: str) -> PlayerLog:
         """Return the totals of a player's decisions, attempts and tries."""
-        read = self._db.read
+        read = self.db.read
         outcomes = dict(read(f"SELECT d.outcome, count(*) {OF_PLAYER} GROUP BY d.outcome", (name,)))
         ((attempts, reasks, cached, games),) = read(
             "SELECT count(*), coalesce(sum(attempt > 0), 0), coalesce(sum(origin = 'cache'), 0), count(DISTINCT game) "

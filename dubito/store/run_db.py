@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -123,20 +123,23 @@ class _PendingWrite:
         self.failure: BaseException | None = None
 
 
+@dataclass(eq=False, slots=True)
 class RunDb:
     """The open file, to be used as a context manager."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path, writes: bool = False, shared: bool = False) -> None:
-        self._connection, self._writes, self.is_shared = connection, writes, shared
-        self._lock, self._syncing = threading.Lock(), threading.Lock()
-        self._writer: int | None = None  # the thread that is in a transaction
-        self._pending, self._later = deque[_PendingWrite](), deque[Write]()
-        # The number of commits, and how many of them are surely on disk.
-        self._commits = self._synced = 0
-        self.rollbacks = 0
-        # Opened at the first paid write.
-        self._journal: int | None = None
-        self.path = path
+    _connection: sqlite3.Connection
+    path: Path
+    _writes: bool = False
+    is_shared: bool = False
+    rollbacks: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _syncing: threading.Lock = field(default_factory=threading.Lock)
+    _writer: int | None = None  # the thread that is in a transaction
+    _pending: deque[_PendingWrite] = field(default_factory=deque)
+    _later: deque[Write] = field(default_factory=deque)
+    _commits: int = 0
+    _synced: int = 0  # how many of the commits are surely on disk
+    _journal: int | None = None  # opened at the first paid write
 
     def __enter__(self) -> "RunDb":
         return self
@@ -183,7 +186,7 @@ class RunDb:
             if connection is not None:
                 connection.close()
             raise error if isinstance(error, UsageError) else UsageError(f"{path.name}: {error}") from None
-        return RunDb(connection, path, writes=True, shared=shared)
+        return RunDb(connection, path, _writes=True, is_shared=shared)
 
     @staticmethod
     def open(path: Path) -> "RunDb":

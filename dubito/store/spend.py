@@ -1,6 +1,5 @@
 """What calls cost, and the limits of a budget."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -42,14 +41,11 @@ class Caps:
 
     def share(self, first: int, end: int, of: int) -> "Caps":
         """Return the share for parts `first` to `end` (exclusive) out of `of` parts."""
-        return self._map(lambda name, cap: cap * end // of - cap * first // of)
+        return Caps(**{name: cap * end // of - cap * first // of for name, cap in self.limits.items()})
 
     def subtract(self, spent: Spend) -> "Caps":
         amounts = spent.amounts
-        return self._map(lambda name, cap: max(0, cap - amounts[name]))
-
-    def _map(self, change: Callable[[str, int], int]) -> "Caps":
-        return Caps(**{name: change(name, cap) for name, cap in self.limits.items()})
+        return Caps(**{name: max(0, cap - amounts[name]) for name, cap in self.limits.items()})
 
     def describe(self) -> str:
         money = [] if self.usd is None else [dollars(self.usd)]

@@ -4,6 +4,7 @@ Servers can send anything, so a body that cannot be parsed becomes a reply witho
 """
 
 import json
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from typing import Any, Final, get_args
@@ -42,7 +43,7 @@ def protocols() -> dict[Api, type[WireFormat]]:
 
 def build_request(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
     if settings.system == "user":
-        exchange = exchange.with_rules_as_user()
+        exchange = replace(exchange, system="", history=(f"{exchange.system}\n\n", *exchange.history))
     return find_protocol(settings.api).build_request(settings, exchange, cache_key)
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 from dubito.llm.logprobs import LOGPROB_FIELDS
@@ -26,11 +27,10 @@ from dubito.llm.request import Charges, NonReply, Request, Usage
 from dubito.model_settings import ModelSettings, is_house
 
 
+@dataclass(eq=False)
 class ChatEvents(EventReader):
-    def __init__(self) -> None:
-        super().__init__()
-        self._completion: dict[str, Any] = {}
-        self._choices: dict[int, dict[str, Any]] = {}
+    _completion: dict[str, Any] = field(default_factory=dict)
+    _choices: dict[int, dict[str, Any]] = field(default_factory=dict)
 
     def add(self, data: str) -> None:
         if data == "[DONE]":

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic_core import from_json
@@ -14,13 +15,13 @@ _MAX_PARSED: Final = 8_000  # maximum number of characters searched for the reas
 _MEMBER: Final = re.compile(r'\s*"((?:[^"\\]|\\.)*)"\s*:\s*')
 
 
+@dataclass(eq=False)
 class EventReader:
     """Collects a stream's events into the text so far and the final body."""
 
-    def __init__(self) -> None:
-        self.thoughts, self.text = "", ""
-        # The data of an event that is an error.
-        self.error: str | None = None
+    thoughts: str = ""
+    text: str = ""
+    error: str | None = None  # the data of an event that is an error
 
     @property
     def visible_text(self) -> str:

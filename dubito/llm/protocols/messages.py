@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from dubito.llm.protocols.events import EventReader
@@ -33,14 +33,14 @@ _PAUSED: Final = "pause_turn"
 _CACHE_MARK: Final = {"cache_control": {"type": "ephemeral"}}
 
 
-class MessagesEvents(EventReader):
-    _PARTS: Final = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
+_PARTS: Final = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._message: dict[str, Any] = {}
-        self._blocks: dict[int, dict[str, Any]] = {}
-        self._is_finished = False
+
+@dataclass(eq=False)
+class MessagesEvents(EventReader):
+    _message: dict[str, Any] = field(default_factory=dict)
+    _blocks: dict[int, dict[str, Any]] = field(default_factory=dict)
+    _is_finished: bool = False
 
     def add(self, data: str) -> None:
         event = json.loads(data)
@@ -49,9 +49,9 @@ class MessagesEvents(EventReader):
                 self._message = event["message"]
             case "content_block_start":
                 self._blocks[event["index"]] = event["content_block"]
-            case "content_block_delta" if event["delta"]["type"] in self._PARTS:
+            case "content_block_delta" if event["delta"]["type"] in _PARTS:
                 block, delta = self._blocks[event["index"]], event["delta"]
-                part = self._PARTS[delta["type"]]
+                part = _PARTS[delta["type"]]
                 block[part] = block.get(part, "") + delta[part]
                 self.text += delta[part] if part == "text" else ""
                 self.thoughts += delta[part] if part == "thinking" else ""

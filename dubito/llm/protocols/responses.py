@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from dubito.errors import one_line
@@ -32,22 +33,22 @@ _WAITING_ITEMS: Final = ("_call", "_call_output", "_approval_request")  # suffix
 _CHARGED_TOOLS: Final = ("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call")
 
 
-class ResponsesEvents(EventReader):
-    _ENDS: Final = ("response.completed", "response.incomplete", "response.failed")
-    _THOUGHTS: Final = ("response.reasoning_summary_text.delta", "response.reasoning_text.delta")
+_END_EVENTS: Final = ("response.completed", "response.incomplete", "response.failed")
+_THOUGHT_EVENTS: Final = ("response.reasoning_summary_text.delta", "response.reasoning_text.delta")
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._response: str | None = None
+
+@dataclass(eq=False)
+class ResponsesEvents(EventReader):
+    _response: str | None = None
 
     def add(self, data: str) -> None:
         event = json.loads(data)
         match event["type"]:
             case "response.output_text.delta":
                 self.text += event["delta"]
-            case kind if kind in self._THOUGHTS:
+            case kind if kind in _THOUGHT_EVENTS:
                 self.thoughts += event["delta"]
-            case kind if kind in self._ENDS:
+            case kind if kind in _END_EVENTS:
                 self._response = find_member(data, "response")
             case "error":
                 self.error = data

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from dubito.errors import one_line
@@ -43,9 +43,6 @@ class Exchange:
     reasks: Sequence[tuple[str, str]] = ()  # the model's reply, our re-ask
     # The beginning of the user text, in pieces that the player's later requests repeat.
     history: Sequence[str] = ()
-
-    def with_rules_as_user(self) -> "Exchange":
-        return replace(self, system="", history=(f"{self.system}\n\n", *self.history))
 
     def system_message(self, role: str) -> list[dict[str, Any]]:
         return [{"role": role, "content": self.system}] if self.system else []
