@@ -153,7 +153,7 @@ class Core:
             understood=opinion.understood,
             fault=name,
         )
-        content = fault.pack(wire.reply(request, body, prompt, written), self.faults.size)
+        content = fault.pack(wire.reply(request, body, prompt, written), self.faults.parameters.size)
         headers = wire.headers(_request_id(request), limited=False)
         streamed = stream_reply(wire.name, content) if body.get("stream") is True else None
         if streamed is not None:
@@ -311,33 +311,27 @@ def random_answer(schema: _Schema | None, text: str, chance: Random) -> Opinion:
     """
     part: _Schema = (schema or {}).get("properties", {}).get("answer", {})
     legal = parse_legal(text)
+    numbers = [int(word) for word in legal if word.removeprefix("-").isdecimal()]
     match part.get("type"):
         case "string" if "description" in part and not legal:
             return Opinion(chance.choice(_MESSAGES), understood=True)
         case "string":
             options = part.get("enum", legal)
-            return _pick_one([option for option in legal if option in options], options or [""], chance)
+            fitting = [option for option in legal if option in options]
+            return Opinion(chance.choice(fitting or options or [""]), understood=bool(fitting))
         case "number":
             return Opinion(0.5, understood=True)
         case "integer":
-            return _pick_one(_parse_numbers(legal), [0], chance)
+            return Opinion(chance.choice(numbers or [0]), understood=bool(numbers))
         case "object" if part.get("properties"):
             share = 1 / len(legal) if legal else 0.0
             shares = {name: share if name in legal else 0.0 for name in part["properties"]}
             return Opinion(shares, understood=bool(legal))
         case "array" if "enum" in part.get("items", {}):
             cards = part["items"]["enum"]
-            held = [card for card in _parse_numbers(legal) if card in cards]
+            held = [card for card in numbers if card in cards]
             if not held:
                 return Opinion([chance.choice(cards)], understood=False)
             return Opinion(chance.sample(held, chance.randint(1, len(held))), understood=True)
         case _:
             return Opinion(chance.random() < 0.5, understood=True)
-
-
-def _pick_one(legal: Sequence[Any], possible: Sequence[Any], chance: Random) -> Opinion:
-    return Opinion(chance.choice(legal or possible), understood=bool(legal))
-
-
-def _parse_numbers(words: Sequence[str]) -> list[int]:
-    return [int(word) for word in words if word.removeprefix("-").isdecimal()]

@@ -265,7 +265,7 @@ class Faults:
         for name, number in {"retry_after": retry_after, "interval": interval, "size": size}.items():
             if not (isfinite(number) and number >= 0):
                 raise UsageError(f"{name} must be a non-negative number, not {number}")
-        self._parameters = Parameters(retry_after, interval, int(size))
+        self.parameters = Parameters(retry_after, interval, int(size))
         known = {**{name: {name: 1.0} for name in _ALL}, **MIXES}
         parts: dict[str, float] = {}
         for name, share in shares.items():
@@ -306,7 +306,7 @@ class Faults:
             return None
         chance = request.chance("fault", by_try=True)
         name = _pick(self._tries, chance.random())
-        return None if name is None else (name, TRANSPORT_FAULTS[name](chance, self._parameters))
+        return None if name is None else (name, TRANSPORT_FAULTS[name](chance, self.parameters))
 
     def find_for_reply(self, request: HouseRequest) -> str | None:
         """Return the name of the fault in the reply to this request and draw, which is the same for every try.
@@ -325,10 +325,6 @@ class Faults:
 
     def find_for_batch(self, entries: bytes) -> str | None:
         return _pick(self._batches, Random(sha256(entries).digest()).random())
-
-    @property
-    def size(self) -> int:
-        return self._parameters.size
 
 
 def _pick(shares: Mapping[str, float], point: float) -> str | None:

@@ -22,7 +22,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from dubito.errors import UsageError, one_line
 from dubito.sandbox import landlock, warden
@@ -84,18 +84,6 @@ class BotProgram:
 
     def digests(self, excluded: Sequence[Path] = ()) -> dict[str, str]:
         return {os.path.relpath(path, self.home): file_digest(path) for path in self.files(excluded)}
-
-    def keeper_orders(self, data: Path, visible: Sequence[str], memory: int, room: int, tries: bool) -> dict[str, Any]:
-        calls = build_filter()
-        return {
-            "data": str(data.absolute()),
-            "visible": visible,
-            "memory": memory,
-            "room": room,
-            "network": self.network,
-            "calls": None if calls is None else calls.hex(),
-            "tries": tries,
-        }
 
 
 def files_below(folder: Path) -> Iterator[Path]:
@@ -346,7 +334,16 @@ class Confinement:
         Raises UsageError if the system cannot confine the bot, unless that is allowed.
         """
         if self._apart:
-            orders = bot.keeper_orders(data, self._find_visible(bot, hidden), self.memory, room, tries=not self._able)
+            calls = build_filter()
+            orders = {
+                "data": str(data.absolute()),
+                "visible": self._find_visible(bot, hidden),
+                "memory": self.memory,
+                "room": room,
+                "network": bot.network,
+                "calls": None if calls is None else calls.hex(),
+                "tries": not self._able,
+            }
             keeper = Keeper(bot.command, bot.home, environment, orders)
             self._able = self._able or keeper.able
             if {"apart", "processes", "files"} <= {*self._able}:

@@ -6,7 +6,7 @@ waits for an answer, so each game runs in its own thread.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -136,21 +136,24 @@ def set_up_seat(
     return ExternalSeat(registry, entrants, seat, settings, prompt, checked, seed)
 
 
+@dataclass(eq=False, slots=True)
 class ExternalGame:
     """A game whose questions are answered by calls to `answer`."""
 
-    def __init__(self, seat: ExternalSeat, deal: int) -> None:
-        self.score: float | None = None  # the seat's first measure, from 0 to 1; None if the game is not over
-        self.outcomes = Counter[str]()  # number of the seat's decisions by outcome
-        self._seat, self._deal, self._thread = seat, deal, Thread(target=self._play, daemon=True)
-        self._answers = SimpleQueue[ChatAnswer | None]()
-        self._questions = SimpleQueue[ChatQuestion | BaseException | None]()
+    seat: ExternalSeat
+    deal: int
+    score: float | None = None  # the seat's first measure, from 0 to 1; None if the game is not over
+    outcomes: Counter[str] = field(default_factory=Counter)  # number of the seat's decisions by outcome
+    _thread: Thread = field(init=False)
+    _answers: SimpleQueue[ChatAnswer | None] = field(default_factory=SimpleQueue)
+    _questions: SimpleQueue[ChatQuestion | BaseException | None] = field(default_factory=SimpleQueue)
 
     def begin(self) -> ChatQuestion | None:
         """Start the game and return its first question, or None if it ended without one.
 
         Raises the same errors as `answer`.
         """
+        self._thread = Thread(target=self._play, daemon=True)
         self._thread.start()
         return self._next_question()
 
@@ -185,10 +188,10 @@ class ExternalGame:
         return question
 
     def _play(self) -> None:
-        seat, game = self._seat, self._seat.registry.game
+        seat, game = self.seat, self.seat.registry.game
         try:
-            with GameCode(game, self._deal, self._deal) as code:
-                table = seat.build_table(self._deal, self)
+            with GameCode(game, self.deal, self.deal) as code:
+                table = seat.build_table(self.deal, self)
                 code.state = table.state
                 state = play_game(table)
                 for flaw in find_ending_flaws(state.ending(), game.results, len(seat.entrants)):

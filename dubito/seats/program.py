@@ -12,7 +12,8 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from functools import partial
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
@@ -290,13 +291,9 @@ class ProgramPool:
 
         `mark` identifies the processes of a run. `hidden` lists files that the program must not see.
         """
-        self._deadline, self._program, self._confinement = deadline, program, confinement
-        self._mark, self._hidden = mark, hidden
+        self._set_up = partial(RunningProgram, program, deadline, confinement, mark, hidden)
         self._idle = [self._set_up()]
         self._lock = Lock()
-
-    def _set_up(self) -> RunningProgram:
-        return RunningProgram(self._program, self._deadline, self._confinement, self._mark, self._hidden)
 
     def take(self, _game: int, deal: int, session: int, /) -> RunningProgram:
         with self._lock:
@@ -326,21 +323,22 @@ class ProgramPool:
                 self._idle.pop().close()
 
 
+@dataclass(eq=False, slots=True)
 class ProgramSession:
-    """The messages sent to a program in one seat of one game, and its answers."""
+    """The messages sent to a program in one seat of one game, and its answers.
 
-    def __init__(self, pool: Players, records_faults: bool) -> None:
-        """Start a session.
+    With `records_faults`, a fault is recorded like an answer. Otherwise, a fault ends the run and is not recorded.
+    """
 
-        With `records_faults`, a fault is recorded like an answer. Otherwise, a fault ends the run and is not recorded.
-        """
-        self._pool, self._records_faults, self._number = pool, records_faults, next(_session_numbers)
-        self._read: Callable[[Reply], object] = lambda reply: None
-        self._messages: list[Mapping[str, object]] = []
-        self.is_greeted = False  # whether the program has been asked in this game
-        self._sent = 0  # number of messages
-        self._running: Answers | None = None
-        self._fault = ""  # the reason why the program is not asked again in this game
+    pool: Players
+    records_faults: bool
+    is_greeted: bool = False  # whether the program has been asked in this game
+    _number: int = field(default_factory=_session_numbers.__next__)
+    _read: Callable[[Reply], object] = lambda reply: None
+    _messages: list[Mapping[str, object]] = field(default_factory=list)
+    _sent: int = 0  # number of messages
+    _running: Answers | None = None
+    _fault: str = ""  # the reason why the program is not asked again in this game
 
     def add(self, message: Mapping[str, object]) -> None:
         """Add a message that the program gets before its next question."""
@@ -368,11 +366,11 @@ class ProgramSession:
         try:
             recorded = {"line": self._request_line(attempt.place)}
         except ProgramError as error:
-            if not self._records_faults:
+            if not self.records_faults:
                 raise IllegalOutput(str(error)) from None
             recorded = {"error": str(error)}
         reply = _build_reply(recorded)
-        if not self._records_faults:
+        if not self.records_faults:
             self._read(reply)
         return reply
 
@@ -383,7 +381,7 @@ class ProgramSession:
         if self._fault:
             raise ProgramError(self._fault)
         if self._running is None:
-            self._running = self._pool.take(place.game, place.deal, self._number)
+            self._running = self.pool.take(place.game, place.deal, self._number)
         new, self._sent = self._messages[self._sent :], len(self._messages)
         try:
             return self._running.answer(new, self._check)
@@ -399,7 +397,7 @@ class ProgramSession:
             rest = self._messages[self._sent :]
             for message in (*rest, {"type": "end", "results": marks}):
                 self._running.send(message)
-            self._pool.give_back(self._running)
+            self.pool.give_back(self._running)
             self._running = None
 
     def close(self) -> None:
@@ -407,7 +405,7 @@ class ProgramSession:
         self._sent = 0
         if self._running is not None:
             self._running.stop()
-            self._pool.give_back(self._running)
+            self.pool.give_back(self._running)
             self._running = None
 
 

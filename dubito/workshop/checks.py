@@ -15,7 +15,7 @@ from dubito.workshop.lint import find_beginning_fault, find_system_fault, render
 from dubito.workshop.prompt_leaks import find_leak
 from dubito.workshop.recordings import positions_folder, read_folder, sample_games
 
-Check = tuple[str, Callable[[], None]]  # a check's name and its function
+Check = tuple[str, Callable[[], object]]  # a check's name and its function
 
 
 class CheckFailed(DubitoError):
@@ -27,12 +27,12 @@ def prompt_checks(folder: Path, game: Game | None = None) -> Iterator[Check]:
 
     The default game is Dubito. Leaks are checked if the game has `world_pairs`.
     """
+    load = partial(Prompt, folder, game=game)
+    yield "loads", load
     try:
-        prompt = Prompt(folder, game=game)
+        prompt = load()
     except DubitoError:
-        yield "loads", partial(_load_prompt, folder, game)
         return
-    yield "loads", partial(_load_prompt, folder, game)
     game = prompt.game
     nodes = [node.name for node in game.nodes]
     examples = cache(lambda: [*_example_positions(game, prompt.folder.parent)])
@@ -46,10 +46,6 @@ def prompt_checks(folder: Path, game: Game | None = None) -> Iterator[Check]:
     yield "beginning_stays", lambda: _raise_if_faulty(find_beginning_fault(rendered()))
     if (worlds := game.workshop.world_pairs()) is not None:
         yield "tells_nothing_hidden", partial(_check_no_leak, prompt, worlds)
-
-
-def _load_prompt(folder: Path, game: Game | None) -> None:
-    Prompt(folder, game=game)
 
 
 def _check_renders(prompt: Prompt, node: str, examples: Callable[[], list[tuple[Position, str]]]) -> None:

@@ -36,7 +36,8 @@ class Leak(NamedTuple):
 def find_leak(prompt: Prompt, here: Position, there: Position) -> Leak | None:
     """Return the first difference between the requests in two worlds that look the same to the seat, or None."""
     seat = f"information hidden from seat {here.seat} at node {here.node}"
-    if _schema_text(prompt, here) != _schema_text(prompt, there):
+    schemas = [json.dumps(prompt.form_at(position).schema, default=dict) for position in (here, there)]
+    if schemas[0] != schemas[1]:
         return Leak(
             str(prompt.folder / DESCRIPTION),
             0,
@@ -57,10 +58,6 @@ def find_leak(prompt: Prompt, here: Position, there: Position) -> Leak | None:
             sentence = f"{what} through {_find_fact(prompt, here, there)}: {' or '.join(quotes)}"
             return Leak(str(prompt.template_path(template)), line, sentence)
     return None
-
-
-def _schema_text(prompt: Prompt, position: Position) -> str:
-    return json.dumps(prompt.form_at(position).schema, default=dict)
 
 
 def _parts(rendered: RenderedPrompt) -> tuple[str, str, str]:

@@ -78,7 +78,7 @@ class PromptFile(pytest.File):
 class PromptItem(pytest.Item):
     """One check of one prompt."""
 
-    def __init__(self, *, check: Callable[[], None], **kwargs: Any) -> None:
+    def __init__(self, *, check: Callable[[], object], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._check = check
 

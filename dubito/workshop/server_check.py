@@ -8,7 +8,7 @@ short questions. Nothing is cached, recorded or retried.
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Final, Literal
 
@@ -98,21 +98,25 @@ def list_models(name: str, settings: ModelSettings, game: Game, tell: Callable[[
     return sorted(wire.list_models(listed))
 
 
+@dataclass(eq=False, slots=True)
 class ServerCheck:
-    """The checks of one model. `open_client` opens a client for settings, since these can change the API."""
+    """The checks of one model. Each change of its settings opens a new client, since it can change the API."""
 
-    def __init__(
-        self, name: str, settings: ModelSettings, prompt: Prompt, game: Game, tell: Callable[[str], None]
-    ) -> None:
-        self._name, self.settings, self._prompt, self._game, self._tell = name, settings, prompt, game, tell
-        self._numbers, self._replies = count(), list[tuple[Request, Reply]]()
-        self._findings = list[Finding]()
+    name: str
+    settings: ModelSettings
+    prompt: Prompt
+    game: Game
+    tell: Callable[[str], None]
+    _provider: Provider = field(init=False)
+    _numbers: Iterator[int] = field(default_factory=count)
+    _replies: list[tuple[Request, Reply]] = field(default_factory=list)
+    _findings: list[Finding] = field(default_factory=list)
 
     def run(self) -> ServerReport:
         """Run all checks. Raises AccountFault if the server does not answer at all."""
         start = time.monotonic()
         sample = self._find_working_settings()
-        with open_provider(self._name, self.settings, self._game, self._tell) as self._provider:
+        with open_provider(self.name, self.settings, self.game, self.tell) as self._provider:
             self._check("schema", self._check_schema)
             self._check("system role", self._check_system_role)
             self._check("token counts", self._check_token_counts)
@@ -134,10 +138,10 @@ class ServerCheck:
         """Ask the prompt's longest question, with other settings as long as they are known to help."""
         changes = list[tuple[str, str]]()
         while True:
-            sample = max(self._prompt.for_api(self.settings.api).samples, key=lambda one: len(one[0].user))
-            with open_provider(self._name, self.settings, self._game, self._tell) as self._provider:
+            sample = max(self.prompt.for_api(self.settings.api).samples, key=lambda one: len(one[0].user))
+            with open_provider(self.name, self.settings, self.game, self.tell) as self._provider:
                 try:
-                    place = Place(self._name, -1, -1, 0, 0, 0, "check")
+                    place = Place(self.name, -1, -1, 0, 0, 0, "check")
                     once = self.settings.model_copy(update={"reasks": 0})
                     put_question(*sample, once, place, lambda place: "check", self)
                 except AccountFault as error:
@@ -174,7 +178,7 @@ class ServerCheck:
         return reply
 
     def _send(self, request: Request) -> Reply:
-        return self.ask(Attempt(request, "check", Place(self._name, -1, -1, 0, 0, 0, "check")))
+        return self.ask(Attempt(request, "check", Place(self.name, -1, -1, 0, 0, 0, "check")))
 
     def _build(self, system: str, user: str, form: Form = _YES_OR_NO, **changes: object) -> Request:
         settings = self.settings.model_copy(update=changes)

@@ -67,7 +67,7 @@ def test_faults_are_spelled_as_names_and_numbers() -> None:
     spelled = Faults.parse("rate_limit:0.5, retry_after:0.02,size:1e6,prose:1")
     struck = {str(spelled.find_for_try(make_request(draw))) for draw in range(50)}
     assert struck == {"None", str(Faults(rate_limit=1, retry_after=0.02).find_for_try(make_request(0)))}
-    assert (spelled.find_for_reply(make_request(0)), spelled.size) == ("prose", 1_000_000)
+    assert (spelled.find_for_reply(make_request(0)), spelled.parameters.size) == ("prose", 1_000_000)
 
 
 @pytest.mark.parametrize(

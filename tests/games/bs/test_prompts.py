@@ -29,7 +29,7 @@ CHECKS = [
 
 
 @cache
-def checks_of(name: str) -> dict[str, Callable[[], None]]:
+def checks_of(name: str) -> dict[str, Callable[[], object]]:
     return dict(prompt_checks(PROMPTS / name, GAME))
 
 
