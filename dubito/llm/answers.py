@@ -83,10 +83,40 @@ class Form:
         return STATED in self.fields and key in stating
 
     def read(self, reply: Reply) -> "ReadAnswers":
-        return read_answers(reply, self)
+        """Read the answers in a reply. Raises AttemptFailed with the cause if they cannot be read."""
+        if reply.finish == "refusal":
+            raise AttemptFailed("refused", reply.problem or "the model or a filter declined", reply.text)
+        if reply.finish == "length":
+            raise AttemptFailed("truncated", reply.problem or "the reply stopped at its length limit", reply.text)
+        text = reply.text or ""
+        if reply.problem or not text.strip():
+            raise AttemptFailed("malformed", reply.problem or "it has no text", reply.text)
+        try:
+            # Unlike pydantic, this refuses duplicate keys, NaN and Infinity.
+            _DECODER.decode(text)
+            return ReadAnswers(_parse_answers(self.model.model_validate_json(text).__dict__, self))
+        except DuplicateKey as error:
+            detail = str(error)
+        except ValidationError as error:
+            detail = _describe_error(dict(error.errors()[0]), self)
+            bad = {str(each["loc"][0]) if each["loc"] else "" for each in error.errors()}
+            if bad < self.answers.keys():
+                # Read the valid fields of a turn's reply, so that only invalid ones are asked again.
+                rest = self.select([node.name for name, node in self.answers.items() if name not in bad])
+                values = {name: value for name, value in json.loads(text).items() if name in rest.fields}
+                given = _parse_answers(rest.model.model_validate_json(json.dumps(values)).__dict__, rest)
+                failed = AttemptFailed("malformed", detail, text)
+                return ReadAnswers(given, {key: failed for key in self.keys if key not in given})
+        except (ValueError, RecursionError):
+            detail = NO_JSON
+            with suppress(ValueError, RecursionError):
+                json.loads(text[text.find("{") : text.rfind("}") + 1], parse_constant=_refuse_constant)
+                detail = "there is text or a code fence before or after the JSON object"
+        raise AttemptFailed("malformed", detail, text)
 
-    def reask_text(self, failure: AttemptFailed, translate: Callable[[str], str]) -> str | None:
-        return reask_text(failure, self, translate)
+    def reask_text(self, failure: AttemptFailed, translate: Callable[[str], str] = str) -> str | None:
+        text = REASKS.get(failure.cause)
+        return text and translate(text).format(detail=failure.detail, wanted=translate(self.expected_reply))
 
     @property
     def expected_reply(self) -> str:
@@ -157,11 +187,6 @@ REASKS: Final[dict[Cause, str]] = {
 }
 
 
-def reask_text(failure: AttemptFailed, form: Form, translate: Callable[[str], str] = str) -> str | None:
-    text = REASKS.get(failure.cause)
-    return text and translate(text).format(detail=failure.detail, wanted=translate(form.expected_reply))
-
-
 @dataclass(frozen=True, slots=True)
 class ReadAnswers:
     """A reply's answers, by the keys of its form."""
@@ -171,40 +196,7 @@ class ReadAnswers:
 
 
 def read_answer(reply: Reply, form: Form) -> ModelAnswer:
-    return read_answers(reply, form).given[form.keys[0]]
-
-
-def read_answers(reply: Reply, form: Form) -> ReadAnswers:
-    """Read the answers in a reply. Raises AttemptFailed with the cause if they cannot be read."""
-    if reply.finish == "refusal":
-        raise AttemptFailed("refused", reply.problem or "the model or a filter declined", reply.text)
-    if reply.finish == "length":
-        raise AttemptFailed("truncated", reply.problem or "the reply stopped at its length limit", reply.text)
-    text = reply.text or ""
-    if reply.problem or not text.strip():
-        raise AttemptFailed("malformed", reply.problem or "it has no text", reply.text)
-    try:
-        # Unlike pydantic, this refuses duplicate keys, NaN and Infinity.
-        _DECODER.decode(text)
-        return ReadAnswers(_parse_answers(form.model.model_validate_json(text).__dict__, form))
-    except DuplicateKey as error:
-        detail = str(error)
-    except ValidationError as error:
-        detail = _describe_error(dict(error.errors()[0]), form)
-        bad = {str(each["loc"][0]) if each["loc"] else "" for each in error.errors()}
-        if bad < form.answers.keys():
-            # Read the valid fields of a turn's reply, so that only invalid ones are asked again.
-            rest = form.select([node.name for name, node in form.answers.items() if name not in bad])
-            values = {name: value for name, value in json.loads(text).items() if name in rest.fields}
-            given = _parse_answers(rest.model.model_validate_json(json.dumps(values)).__dict__, rest)
-            failed = AttemptFailed("malformed", detail, text)
-            return ReadAnswers(given, {key: failed for key in form.keys if key not in given})
-    except (ValueError, RecursionError):
-        detail = NO_JSON
-        with suppress(ValueError, RecursionError):
-            json.loads(text[text.find("{") : text.rfind("}") + 1], parse_constant=_refuse_constant)
-            detail = "there is text or a code fence before or after the JSON object"
-    raise AttemptFailed("malformed", detail, text)
+    return form.read(reply).given[form.keys[0]]
 
 
 def _parse_answers(values: Mapping[str, Any], form: Form) -> dict[str, ModelAnswer]:
@@ -276,7 +268,7 @@ def find_helpful_part(reply: Reply, form: "Form") -> ReplyPart | None:
     for part in get_args(ReplyPart):
         if (text := extract_answer(reply, part)) is not None:
             with suppress(AttemptFailed):
-                read_answers(replace(reply, text=text, problem=""), form)
+                form.read(replace(reply, text=text, problem=""))
                 return cast(ReplyPart, part)
     return None
 

@@ -12,7 +12,8 @@ deals.
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final
 
 from dubito.llm.forecast import Forecast, PastGames
 from dubito.llm.limiter import Waiting
@@ -20,55 +21,43 @@ from dubito.llm.prices import Tariff
 from dubito.llm.request import AccountFault, Attempt, OutOfTurn, Reply, Sends, TryFailed
 from dubito.store.spend import Caps, Spend, dollars
 
+_NOTHING: Final = Spend()
 
+
+@dataclass(eq=False, slots=True)
 class Budget:
-    """A run's budget, shared by all its players."""
+    """A run's budget, shared by all its players.
 
-    def __init__(
-        self,
-        caps: Caps,
-        waiting: Waiting,
-        spent: Spend | None = None,
-        past: PastGames | None = None,
-        assumed: Spend | None = None,
-        reserved: Spend | None = None,
-    ) -> None:
-        """Create the budget of a new or resumed run.
+    A resumed run starts with what it had spent before it was stopped, and with the forecast from its games until then.
+    """
 
-        Args:
-            caps: The limits of the run.
-            waiting: A context that shows what calls are waiting for.
-            spent: The cost of the run before it was stopped.
-            past: Its games until then.
-            assumed: The part of `spent` that is the worst case of calls whose cost is unknown.
-            reserved: The worst case of requests in open batches, not included in `spent`.
-        """
-        self.caps, self._waiting = caps, waiting
-        self._forecast = Forecast(past or PastGames())
-        self._settled = threading.Condition()
-        self.spent = spent or Spend()
-        self.assumed = assumed or Spend()
-        self.reserved = reserved or Spend()  # total worst case of the calls in flight
-        self._in_progress: dict[int, int] = {}  # deals by game
-        # Their deals in order, each with the cost until it and all older ones have ended. None: recompute.
-        self._costs: list[tuple[int, Spend]] | None = None
+    caps: Caps
+    waiting: Waiting  # a context that shows what calls are waiting for
+    spent: Spend = _NOTHING
+    forecast: Forecast = field(default_factory=lambda: Forecast(PastGames()))
+    assumed: Spend = _NOTHING  # the part of `spent` that is the worst case of calls whose cost is unknown
+    reserved: Spend = _NOTHING  # the worst case of the calls in flight and in open batches, not included in `spent`
+    _settled: threading.Condition = field(default_factory=threading.Condition)
+    _in_progress: dict[int, int] = field(default_factory=dict)  # deals by game
+    # Their deals in order, each with the cost until it and all older ones have ended. None: recompute.
+    _costs: list[tuple[int, Spend]] | None = None
 
     def parts(self, games: int) -> tuple[float, float]:
         with self._settled:
-            return self._forecast.parts(games)
+            return self.forecast.parts(games)
 
     def assume_questions(self, questions: float) -> None:
         """Assume this many questions in a game until one has finished, except for the budget itself."""
         with self._settled:
-            self._forecast.sampled_questions = questions
+            self.forecast.sampled_questions = questions
 
     def expected_questions(self) -> float:
         with self._settled:
-            return self._forecast.expected_questions
+            return self.forecast.expected_questions
 
     def expect(self, worst: Spend) -> None:
         with self._settled:
-            self._forecast.count_reservation(worst)
+            self.forecast.count_reservation(worst)
 
     def reserve_batched(self, worst: Spend) -> str | None:
         """Reserve the worst case of a batched request, or return why the budget cannot cover it."""
@@ -82,7 +71,7 @@ class Budget:
         """Wait until this much can be reserved, or until it is certain that it never can."""
         with self._settled:
             while (reason := self._reason_to_wait(worst, deal)) is not None:
-                with self._waiting(f"for the budget ({reason})"):
+                with self.waiting(f"for the budget ({reason})"):
                     while self._reason_to_wait(worst, deal) == reason:
                         self._settled.wait()
 
@@ -97,14 +86,14 @@ class Budget:
     def _is_reserved_for_older(self, worst: Spend, deal: int) -> bool:
         """Return whether older deals may need this much. Games of one deal can wait for each other's replies."""
         total = self.spent + self.reserved + worst
-        most = self._forecast.upper_bound(len(self._in_progress))
+        most = self.forecast.upper_bound(len(self._in_progress))
         if self.caps == Caps() or self.caps.find_exceeded(total + most) is None:
             return False
         if self._costs is None:
             games = sorted(self._in_progress, key=self._in_progress.__getitem__)
             self._costs = [
                 (self._in_progress[game], cost)
-                for game, cost in zip(games, self._forecast.costs_in_order(games), strict=True)
+                for game, cost in zip(games, self.forecast.costs_in_order(games), strict=True)
             ]
         older = [cost for its_deal, cost in self._costs if its_deal < deal]
         return bool(older) and self.caps.find_exceeded(total + older[-1]) is not None
@@ -117,12 +106,12 @@ class Budget:
         with self._settled:
             if (reason := self._reason_to_refuse(games)) is None:
                 for game in games:
-                    self._forecast.start(game)
+                    self.forecast.start(game)
             return reason
 
     def _reason_to_refuse(self, games: Sequence[int]) -> str | None:
-        needed = self._forecast.cost_to_finish(games)
-        is_first = self._forecast.is_idle and (needed is None or self._forecast.has_no_ended_game)
+        needed = self.forecast.cost_to_finish(games)
+        is_first = self.forecast.is_idle and (needed is None or self.forecast.has_no_ended_game)
         if self.caps == Caps() or is_first:
             return None
         if needed is None:
@@ -136,7 +125,7 @@ class Budget:
     def playing(self, game: int, deal: int) -> Iterator[None]:
         """Count a game as in progress while it is played."""
         with self._settled:
-            self._forecast.start(game)
+            self.forecast.start(game)
             self._in_progress[game] = deal
             self._costs = None
         try:
@@ -149,12 +138,12 @@ class Budget:
 
     def count_question(self, game: int) -> None:
         with self._settled:
-            self._forecast.count_question(game)
+            self.forecast.count_question(game)
             self._costs = None
 
     def end_game(self, game: int) -> None:
         with self._settled:
-            self._forecast.end(game)
+            self.forecast.end(game)
 
     def reserve(self, worst: Spend, deal: int) -> None:
         """Reserve the worst case of a call.
@@ -169,12 +158,12 @@ class Budget:
             if (cap := self.caps.find_exceeded(self.spent + worst)) is not None:
                 raise AccountFault(BudgetEnd(self, cap, worst, "the next call needs up to"))
             self.reserved += worst
-            self._forecast.count_reservation(worst)
+            self.forecast.count_reservation(worst)
 
     def settle(self, game: int, worst: Spend, used: Spend, is_reply: bool) -> None:
         """Replace a call's reservation with its actual cost."""
         with self._settled:
-            self._forecast.count_cost(game, used, is_reply)
+            self.forecast.count_cost(game, used, is_reply)
             self._costs = None
             self.reserved -= worst
             self.spent += used
@@ -197,7 +186,7 @@ class Budget:
     @property
     def is_too_small(self) -> bool:
         """Whether it was not even enough for the first game."""
-        return self._forecast.has_no_ended_game and not self._forecast.is_idle
+        return self.forecast.has_no_ended_game and not self.forecast.is_idle
 
 
 class BudgetEnd:

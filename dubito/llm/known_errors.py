@@ -7,7 +7,6 @@ fits decides. An error that fits no row gets no advice, since a guess sends the 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final, Literal
 
 from dubito.llm.request import ProtocolName
@@ -86,7 +85,7 @@ def _refuses(name: str) -> str:
     return rf"{name}[^.]{{0,200}}{_UNSUPPORTED}|{_UNSUPPORTED}[^.]{{0,200}}{name}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class KnownError:
     """A row of the table. `pattern` is searched in the codes and messages, which are in lower case."""
 
@@ -100,14 +99,10 @@ class KnownError:
     statuses: Sequence[int] = ()  # empty: any
     apis: Sequence[Api] = ()  # the APIs in which the setting exists; empty: any
 
-    @cached_property
-    def _expression(self) -> re.Pattern[str]:
-        return re.compile(self.pattern, re.MULTILINE)
-
     def fits(self, status: int, text: str, protocol: ProtocolName | None) -> bool:
         if (self.statuses and status not in self.statuses) or (self.apis and protocol and protocol not in self.apis):
             return False
-        return self._expression.search(text) is not None
+        return re.search(self.pattern, text, re.MULTILINE) is not None
 
 
 def find_known_error(status: int, text: str, protocol: ProtocolName | None = None) -> KnownError | None:

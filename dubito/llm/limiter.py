@@ -258,7 +258,8 @@ class AccountTraffic:
                 return f"{most:,.0f} calls at once, the most that the server accepts"
             if rate is None:
                 return None
-            by = "by the server" if self._pacer.is_rate_reported else "to stay within the server's limits"
+            is_reported = self._pacer.reported_rate <= self._pacer.probe.rate
+            by = "by the server" if is_reported else "to stay within the server's limits"
             return f"paced at {rate:,.0f} requests/min {by}"
 
     def _get_health(self, attempt: Attempt) -> ModelHealth:

@@ -421,15 +421,11 @@ class Pacer:
         self.in_flight -= 1
 
     def per_minute(self) -> float | None:
-        slowest = min(self._reported_rate, self.probe.rate)
+        slowest = min(self.reported_rate, self.probe.rate)
         return None if slowest == inf else MARGIN * slowest * _MINUTE
 
     @property
-    def is_rate_reported(self) -> bool:
-        return self._reported_rate <= self.probe.rate
-
-    @property
-    def _reported_rate(self) -> float:
+    def reported_rate(self) -> float:
         return min((bucket.rate / bucket.cost for bucket in self.buckets.values() if bucket.is_believed), default=inf)
 
     def _read(self, call: OpenCall, now: float, limits: Sequence[Limit]) -> None:

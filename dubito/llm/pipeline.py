@@ -22,7 +22,7 @@ from dubito.llm.answers import build_form
 from dubito.llm.budget import Budget, BudgetGuard, BudgetQueue
 from dubito.llm.cache import ReplyCache
 from dubito.llm.client import Provider
-from dubito.llm.forecast import PastGames
+from dubito.llm.forecast import Forecast, PastGames
 from dubito.llm.limiter import AccountTraffic, RateLimiter, Timing, format_duration
 from dubito.llm.prices import CostEstimator, Price, Tariff
 from dubito.llm.protocols import build_request, find_protocol
@@ -108,9 +108,10 @@ class Pipeline:
         self._log, self._cache, self._options = log, cache, options
         # An offline run makes no calls.
         caps = Caps() if options.offline else caps
-        past, reserved = PastGames(log.ended_games(), *log.cost_of_games()), log.reserved_spend()
+        forecast = Forecast(PastGames(log.ended_games(), *log.cost_of_games()))
+        reserved = log.reserved_spend()
         spent, assumed = log.spent() - reserved, log.spent(assumed=True) - reserved
-        self.budget = Budget(caps, options.timing.waiting, spent, past, assumed, reserved)
+        self.budget = Budget(caps, options.timing.waiting, spent, forecast, assumed, reserved)
         self._waves: Waves | None = None
         self._earlier = EarlierAttempts(log, options.suspend or log.has_begun())
         self._traffic_of_account: dict[tuple[Account, str | None], AccountTraffic] = {}

@@ -161,7 +161,8 @@ class Prompt:
         description_text = sources[DESCRIPTION] if sources else read_description(folder)
         self.description = _parse_description(folder / DESCRIPTION, description_text)
         self._check_description()
-        files = TemplateFiles(folder, sources, _shared(self.game), self.description.extends, condition.template)
+        self._shared = list(dict.fromkeys([own_prompts(self.game), OWN_PROMPTS]))
+        files = TemplateFiles(folder, sources, self._shared, self.description.extends, condition.template)
         catalog = f"shared/{self.description.language}.yaml" if self.description.language else ""
         translate = Translation(files.source(catalog), str(files.paths[catalog])).translate if catalog else None
         if translate and condition.template:
@@ -238,7 +239,7 @@ class Prompt:
         """Return whether the files in the prompt's folder are unchanged. The condition is not read again."""
         try:
             extends, condition = self.description.extends, self.sources.get(CONDITION, "")
-            files = TemplateFiles(self.folder, None, _shared(self.game), extends, condition)
+            files = TemplateFiles(self.folder, None, self._shared, extends, condition)
             return files.has(HISTORY) == (HISTORY in self.sources) and all(
                 files.source(name) == text for name, text in self.sources.items()
             )
@@ -460,10 +461,6 @@ def own_prompts(game: Game) -> Path:
 
 def _own_roots() -> list[Path]:
     return [OWN_PROMPTS, *(folder / "prompts" for folder in plugin_folders())]
-
-
-def _shared(game: Game) -> list[Path]:
-    return list(dict.fromkeys([own_prompts(game), OWN_PROMPTS]))
 
 
 def _parse_description(path: Path, text: str) -> Description:

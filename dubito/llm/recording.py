@@ -63,7 +63,8 @@ def compare_requests(wanted: str, stored: str) -> list[RequestDifference]:
 
 
 def _differences(where: str, wanted: Any, stored: Any) -> Iterator[RequestDifference]:
-    one, other = _json(wanted), _json(stored)
+    values = (wanted, stored)
+    one, other = ("(nothing)" if each is _MISSING else json.dumps(each, sort_keys=True) for each in values)
     if one == other:
         return
     if isinstance(wanted, dict) and isinstance(stored, dict):
@@ -82,10 +83,6 @@ def _differences(where: str, wanted: Any, stored: Any) -> Iterator[RequestDiffer
         yield RequestDifference(part, _shorten(line, start), _shorten(other_line, start))
     else:
         yield RequestDifference(where, _shorten(one), _shorten(other))
-
-
-def _json(value: Any) -> str:
-    return "(nothing)" if value is _MISSING else json.dumps(value, sort_keys=True)
 
 
 def _shorten(text: str, start: int = 0) -> str:
@@ -182,19 +179,16 @@ class ReplayRecording:
     def _differences(self, recorded: RecordedAttempt, attempt: Attempt) -> list[str]:
         lines = []
         for part in compare_requests(attempt.request.text, self._log.text(recorded.request)):
-            lines += [f"{_kind(part.part)} ({part.part})", f"  recorded: {part.stored}", f"  replayed: {part.wanted}"]
+            kind = "the schema of the answer" if "schema" in part.part else "a parameter"
+            if "content" in part.part or "system" in part.part:
+                kind = "the prompt's text: its template, the history or the facts"
+            lines += [f"{kind} ({part.part})", f"  recorded: {part.stored}", f"  replayed: {part.wanted}"]
         return lines
 
 
 def _question(attempt: Attempt) -> str:
     messages = conversation(attempt.request)
     return messages[-1][1].rpartition("===")[2].strip() if messages else ""
-
-
-def _kind(part: str) -> str:
-    if "content" in part or "system" in part:
-        return "the prompt's text: its template, the history or the facts"
-    return "the schema of the answer" if "schema" in part else "a parameter"
 
 
 def _describe_decision(decision: Decision | None) -> str:

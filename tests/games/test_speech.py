@@ -11,7 +11,7 @@ from dubito.game import Node, Text
 from dubito.game.speech import quoted
 from dubito.game.words import Words, describe_answers
 from dubito.house.core import random_answer
-from dubito.llm.answers import answer_format, build_form, read_answer, reask_text
+from dubito.llm.answers import answer_format, build_form, read_answer
 from dubito.llm.decide import put_question
 from dubito.llm.prompts import RenderedPrompt
 from dubito.llm.request import Attempt, AttemptFailed, Place, Reply
@@ -112,7 +112,7 @@ def test_invalid_message_is_asked_again_with_the_reason(text: str) -> None:
     answered = put_question(RenderedPrompt("s", "u"), FORM, settings(), place, str, AskFunction(server))
     assert (answered.answer, len(asked)) == ("I pass.", 2)
     failure = AttemptFailed("illegal", str(Text(40).why_not(text)), "")
-    assert json.dumps(reask_text(failure, FORM), ensure_ascii=False) in json.dumps(
+    assert json.dumps(FORM.reask_text(failure), ensure_ascii=False) in json.dumps(
         asked[1].request.body, ensure_ascii=False
     )
     with pytest.raises(AttemptFailed) as caught:

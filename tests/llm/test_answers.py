@@ -3,7 +3,7 @@
 import pytest
 
 from dubito.games.dubito.game import GAME
-from dubito.llm.answers import REASKS, ModelAnswer, build_form, read_answer, reask_text
+from dubito.llm.answers import REASKS, ModelAnswer, build_form, read_answer
 from dubito.llm.request import CAUSES, AttemptFailed, Cause, Finish, RawReply, Reply
 
 PLAIN = build_form(("answer",), GAME.node("C"))
@@ -90,7 +90,7 @@ def test_schema_of_a_form_with_only_an_answer() -> None:
 
 
 def asked_again(cause: Cause) -> str | None:
-    return reask_text(AttemptFailed(cause, NO_JSON), PLAIN)
+    return PLAIN.reask_text(AttemptFailed(cause, NO_JSON))
 
 
 def test_each_cause_worth_a_re_ask_has_a_text() -> None:
@@ -106,4 +106,4 @@ def test_each_cause_worth_a_re_ask_has_a_text() -> None:
 
 def test_reply_may_contain_braces() -> None:
     failure = AttemptFailed("malformed", "it has {0} {detail} {", "{}")
-    assert "it has {0} {detail} {" in (reask_text(failure, PLAIN) or "")
+    assert "it has {0} {detail} {" in (PLAIN.reask_text(failure) or "")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dubito.games.dubito.game import GAME
-from dubito.llm.answers import Field, Form, ModelAnswer, answer_format, build_form, read_answer, reask_text
+from dubito.llm.answers import Field, Form, ModelAnswer, answer_format, build_form, read_answer
 from dubito.llm.request import AttemptFailed, RawReply, Reply
 
 ALL: tuple[Field, ...] = ("reasoning", "p_bluff", "answer")
@@ -162,5 +162,5 @@ def test_p_bluff_is_an_unknown_field_except_at_c(node: str) -> None:
 def test_example_in_a_re_ask_is_readable(fields: tuple[Field, ...], node: str, wanted: str) -> None:
     form = build_form(fields, GAME.node(node))
     assert form.expected_reply == wanted
-    assert wanted in (reask_text(AttemptFailed("malformed", "it is not JSON"), form) or "")
+    assert wanted in (form.reask_text(AttemptFailed("malformed", "it is not JSON")) or "")
     assert read(wanted.partition(" or ")[0], form).answer is True

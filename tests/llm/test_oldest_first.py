@@ -13,7 +13,7 @@ from random import Random
 import pytest
 
 from dubito.llm.budget import Budget, BudgetGuard, BudgetQueue
-from dubito.llm.forecast import PastGames
+from dubito.llm.forecast import Forecast, PastGames
 from dubito.llm.prices import Price, Tariff
 from dubito.llm.request import AccountFault, Attempt, Reply, Sends, TryFailed, Usage
 from dubito.store.spend import Caps, Spend
@@ -51,7 +51,7 @@ def through(budget: Budget, inner: Sends) -> Callable[[Attempt, int], Reply]:
 def test_a_younger_game_waits_until_the_older_one_has_left() -> None:
     """Ten calls are left, and the older game may need them until it ends, fails or is requeued."""
     waits = Waits()
-    budget = Budget(Caps(calls=10), waits, past=PAST)
+    budget = Budget(Caps(calls=10), waits, forecast=Forecast(PAST))
     one = through(budget, Script())
     with ThreadPoolExecutor(1) as pool, budget.playing(11, 11):
         with budget.playing(10, 10):
@@ -67,7 +67,7 @@ def test_a_younger_game_waits_until_the_older_one_has_left() -> None:
 
 def test_budget_unused_by_older_games_is_available() -> None:
     waits = Waits()
-    budget = Budget(Caps(calls=30), waits, past=PAST)
+    budget = Budget(Caps(calls=30), waits, forecast=Forecast(PAST))
     one = through(budget, Script())
     with budget.playing(10, 10), budget.playing(11, 11):
         for number in range(20):
@@ -78,7 +78,7 @@ def test_budget_unused_by_older_games_is_available() -> None:
 def test_games_of_one_deal_never_wait_for_each_other() -> None:
     """One of them may be waiting for the other one's reply to the same question."""
     waits = Waits()
-    budget = Budget(Caps(calls=2), waits, past=PAST)
+    budget = Budget(Caps(calls=2), waits, forecast=Forecast(PAST))
     one = through(budget, Script())
     with budget.playing(10, 10), budget.playing(11, 10):
         sibling = of(11)
@@ -98,7 +98,7 @@ def test_no_game_waits_forever_and_spending_stays_within_the_cap(seed: int) -> N
     most_expensive = TARIFF.worst_cost(of(0).request).usd
     cap = int(chance.uniform(2, 40) * most_expensive)
     half = Spend(8, 8 * most_expensive // 2, 8 * most_expensive // 2)
-    budget = Budget(Caps(usd=cap), waits, past=PastGames({-1: 8}, replies=8, spent=half))
+    budget = Budget(Caps(usd=cap), waits, forecast=Forecast(PastGames({-1: 8}, replies=8, spent=half)))
 
     def answer(asked: Attempt, number: int) -> Reply:
         worst, digest = TARIFF.worst_cost(asked.request), sha256(f"{seed} {asked.place.key}".encode()).digest()

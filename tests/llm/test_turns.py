@@ -15,7 +15,7 @@ from dubito.game.events import AnswerEvent
 from dubito.game.log import Position, SeatLog
 from dubito.games.dubito.facts import example_position
 from dubito.games.dubito.game import GAME
-from dubito.llm.answers import ModelAnswer, build_turn_form, read_answer, read_answers
+from dubito.llm.answers import ModelAnswer, build_turn_form, read_answer
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.llm.request import AttemptFailed, RawReply, Reply
 from dubito.store.model_log import ModelLog, attempt_keys
@@ -43,7 +43,7 @@ LAST: Final = {"A": False, "B": True, "C": False, "D": False, "E": True}  # neve
 
 
 def read(text: str) -> tuple[dict[str, Any], str]:
-    found = read_answers(Reply(text, "stop", None, RawReply(200, "")), TURN)
+    found = TURN.read(Reply(text, "stop", None, RawReply(200, "")))
     return {node: one.answer for node, one in found.given.items()}, next((e.detail for e in found.unread.values()), "")
 
 
@@ -82,7 +82,7 @@ def test_reply_without_answers_fails_as_a_whole(text: str, detail: str) -> None:
 
 
 def test_stated_probability_is_next_to_its_question() -> None:
-    found = read_answers(a_reply('{"p_bluff": 0.25, "C": true, "D": true, "E": false}'), TURN)
+    found = TURN.read(a_reply('{"p_bluff": 0.25, "C": true, "D": true, "E": false}'))
     assert found.given == {"C": ModelAnswer(True, 0.25), "D": ModelAnswer(True), "E": ModelAnswer(False)}
     assert read_answer(a_reply('{"p_bluff": 7, "C": true, "D": true, "E": false}'), TURN).impossible
 

@@ -10,7 +10,7 @@ from dubito.experiment.experiment import Experiment
 from dubito.experiment.run import RunResult
 from dubito.house.server import House
 from dubito.llm.budget import Budget, BudgetGuard
-from dubito.llm.forecast import ASSUMED_QUESTIONS, PastGames
+from dubito.llm.forecast import ASSUMED_QUESTIONS, Forecast, PastGames
 from dubito.llm.prices import Price, Tariff
 from dubito.llm.request import Usage
 from dubito.store.spend import Caps, Spend
@@ -25,7 +25,7 @@ MANY = PastGames(dict.fromkeys(range(12), 15), replies=180, spent=Spend(180, 900
 
 
 def budget(past: PastGames | None = None, **caps: int) -> Budget:
-    return Budget(Caps(**caps), lambda why: nullcontext(), past=past)
+    return Budget(Caps(**caps), lambda why: nullcontext(), forecast=Forecast(past or PastGames()))
 
 
 def answer_questions(of: Budget, game: int, usage: Usage | None, times: int = 1) -> None:

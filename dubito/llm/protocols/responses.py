@@ -1,7 +1,7 @@
 """OpenAI's Responses API."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -105,7 +105,9 @@ class Responses(OpenAIFormat):
     def parse_text(body: Mapping[str, Any]) -> Content:
         """Return the text of the final answer, ignoring other phases."""
         items = as_objects(body.get("output"))
-        answers = _answers(items)
+        messages = [item for item in items if item.get("type") == "message" and item.get("phase") != "commentary"]
+        contents = [(item, as_objects(item.get("content"))) for item in messages]
+        answers = [item for item, parts in contents if any(part.get("type") in _TEXT_PARTS for part in parts)]
         parts = [part for item in answers for part in as_objects(item.get("content"))]
         text, refused = join_texts(parts, "output_text"), any(part.get("type") == "refusal" for part in parts)
         calls_tool, reason = any(map(_waits, items)), as_mapping(body.get("incomplete_details")).get("reason")
@@ -145,13 +147,6 @@ class Responses(OpenAIFormat):
     @staticmethod
     def parse_usage(body: Mapping[str, Any]) -> Usage | None:
         return parse_openai_usage(body, "input", "output")
-
-
-def _answers(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    messages = [item for item in items if item.get("type") == "message" and item.get("phase") != "commentary"]
-    return [
-        item for item in messages if any(part.get("type") in _TEXT_PARTS for part in as_objects(item.get("content")))
-    ]
 
 
 def _waits(item: Mapping[str, Any]) -> bool:
