@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from glob import escape, glob
+from os.path import realpath
 from pathlib import Path
 from typing import Final
 
@@ -61,7 +62,7 @@ def visible_paths(
         reads: Paths that the user grants.
         hidden: Folders and files that it must not see, such as runs.
     """
-    private = {real(path) for path in (Path.home(), Path.cwd(), *hidden, *(() if owns_home else (home,)))}
+    private = {realpath(path) for path in (Path.home(), Path.cwd(), *hidden, *(() if owns_home else (home,)))}
     of_reads = [each for path in reads for each in _libraries(os.path.join(path, "bin", "python"))]
     granted = [*reads, *([home] if owns_home else _own_paths(command, home, private))]
     tools = [path for path in (*_tool_paths(command, home), *of_reads) if not _opens(path, private)]
@@ -77,27 +78,23 @@ def private_grants(paths: Iterable[str]) -> list[str]:
     return [path for path in paths if not any(Path(path).is_relative_to(place) for place in system)]
 
 
-def real(path: str | Path) -> str:
-    return os.path.realpath(path)
-
-
 def _opens(path: str, private: Iterable[str]) -> bool:
     """Return whether a path is a private one, or contains one."""
-    return any(Path(one).is_relative_to(real(path)) for one in private)
+    return any(Path(one).is_relative_to(realpath(path)) for one in private)
 
 
 def _leave_out(path: str, private: set[str]) -> Iterator[str]:
     """Yield a path or, if private paths are inside it, its other entries."""
     if not os.path.lexists(path):
         return
-    inside = {one for one in private if one != real(path) and Path(one).is_relative_to(real(path))}
+    inside = {one for one in private if one != realpath(path) and Path(one).is_relative_to(realpath(path))}
     if not inside:
         yield path
         return
     with suppress(OSError):
         for name in os.listdir(path):
             entry = os.path.join(path, name)
-            if real(entry) not in private:
+            if realpath(entry) not in private:
                 yield from _leave_out(entry, private)
 
 
@@ -108,7 +105,7 @@ def _own_paths(command: Sequence[str], home: Path, private: set[str]) -> Iterato
         if path.is_file():
             yield path
             folder = path.parent
-            if Path(real(folder)).is_relative_to(real(home)) and real(folder) not in private:
+            if Path(realpath(folder)).is_relative_to(realpath(home)) and realpath(folder) not in private:
                 yield folder
         elif path.is_dir() and not _opens(str(path), private):
             yield path
@@ -156,7 +153,7 @@ def _follow_links(path: str) -> list[str]:
     chain = [path]
     while os.path.islink(chain[-1]) and len(chain) < 40:  # as many as Linux follows
         chain.append(os.path.normpath(os.path.join(os.path.dirname(chain[-1]), os.readlink(chain[-1]))))
-    return [*chain, real(path)]
+    return [*chain, realpath(path)]
 
 
 def _libraries(program: str) -> Iterator[str]:
@@ -171,6 +168,6 @@ def _libraries(program: str) -> Iterator[str]:
         with suppress(OSError), open(config, encoding="utf-8", errors="replace") as file:
             for key, _, value in (line.partition("=") for line in file):
                 if key.strip() == "home":
-                    prefix = os.path.dirname(real(value.strip()))
+                    prefix = os.path.dirname(realpath(value.strip()))
     if any(glob(os.path.join(escape(prefix), each)) for each in _LIBRARIES):
         yield prefix

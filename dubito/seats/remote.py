@@ -311,7 +311,8 @@ class AgentSeat:
                 case "decide" if "facts" in message:
                     facts, legal = message["facts"], message["legal"]
                     brief = (facts.keys() if self._brief is None else self._brief) - _NOT_BRIEF
-                    shown = {key: _round(fact) for key, fact in facts.items() if key in brief}
+                    shown = {key: facts[key] for key in facts if key in brief}
+                    shown |= {key: round(fact, 3) for key, fact in shown.items() if isinstance(fact, float)}
                     if "history" in facts:
                         is_told, shown["history"] = True, facts["history"][self._shown_lines :]
                     form = {} if legal is not None else {"schema": message["schema"]}
@@ -391,10 +392,6 @@ def _strip_earlier(messages: Sequence[Mapping[str, object]]) -> list[dict[str, A
         {"type": "decide", "node": message["node"]} if message["type"] == "decide" and place < last else dict(message)
         for place, message in enumerate(messages)
     ]
-
-
-def _round(fact: object) -> object:
-    return round(fact, 3) if isinstance(fact, float) else fact
 
 
 def _first_legal(lines: Sequence[str], check: Callable[[str], None]) -> str:

@@ -253,13 +253,12 @@ _PARTS: Final = ("answer fields", "system", "history", "user")
 
 
 def prompt_differences(one: Prompt, other: Prompt, position: Position) -> Iterator[str]:
-    for name, old, new in zip(_PARTS, _texts(one, position), _texts(other, position), strict=True):
+    texts = list[tuple[str, str, str, str]]()
+    for prompt in (one, other):
+        rendered = prompt.render(position)
+        texts.append((", ".join(prompt.fields), rendered.system, "".join(rendered.history), rendered.user))
+    for name, old, new in zip(_PARTS, *texts, strict=True):
         yield from unified_diff(old, new, f"{name} of {one.folder}", f"{name} of {other.folder}")
-
-
-def _texts(prompt: Prompt, position: Position) -> tuple[str, str, str, str]:
-    rendered = prompt.render(position)
-    return ", ".join(prompt.fields), rendered.system, "".join(rendered.history), rendered.user
 
 
 def unified_diff(old: str, new: str, old_name: str, new_name: str) -> Iterator[str]:

@@ -83,15 +83,10 @@ def _find_fact(prompt: Prompt, here: Position, there: Position) -> str:
     causes = []
     for name in differing:
         exchanged = [one | {name: other[name]} for one, other in both]
-        if (place := _first_difference(unchanged, prompt.fill(exchanged[0], turn=exchanged))) is not None:
-            causes.append((place, name))
+        texts = zip(_parts(unchanged), _parts(prompt.fill(exchanged[0], turn=exchanged)), strict=True)
+        causes += [((part, common_length(*pair)), name) for part, pair in enumerate(texts) if pair[0] != pair[1]]
     if causes:
         return f"the fact {min(causes)[1]}"
     return (
         f"the facts {', '.join(differing)} together" if differing else "no fact, since the text is different each time"
     )
-
-
-def _first_difference(one: RenderedPrompt, other: RenderedPrompt) -> tuple[int, int] | None:
-    pairs = enumerate(zip(_parts(one), _parts(other), strict=True))
-    return next(((part, common_length(*texts)) for part, texts in pairs if texts[0] != texts[1]), None)

@@ -5,8 +5,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dubito.errors import UsageError, one_line
-from dubito.experiment.experiment import PlayerSpec
-from dubito.experiment.resolved import ModelPart
 from dubito.experiment.stored import Run
 from dubito.llm.conditions import SILENT, split_condition
 from dubito.llm.prompts import language_of
@@ -17,7 +15,7 @@ from dubito.stats.rates import Rate
 from dubito.stats.tally import read_outcome
 from dubito.store.model_log import ModelLog, attempt_keys
 from dubito.store.spend import PICO
-from dubito.workshop.recordings import RecordedPosition, position_recorder
+from dubito.workshop.recordings import position_recorder
 
 RunRow = dict[str, Any]
 
@@ -53,14 +51,14 @@ class DecisionRows:
 
     def __init__(self, run: Run) -> None:
         self._run, self._log, self._positions = run, run.model_log, position_recorder(run)
-        self._models = {spec.name: self._describe(spec, model) for spec, model in run.resolved.models}
-
-    def _describe(self, spec: PlayerSpec, model: ModelPart) -> RunRow:
-        return {
-            "model": model.settings.model,
-            "prompt": spec.prompt,
-            "condition": split_condition(model.settings.prompt)[1] or SILENT,
-            "language": language_of(self._log.prompt(spec.prompt)) or "en",
+        self._models = {
+            spec.name: {
+                "model": model.settings.model,
+                "prompt": spec.prompt,
+                "condition": split_condition(model.settings.prompt)[1] or SILENT,
+                "language": language_of(self._log.prompt(spec.prompt)) or "en",
+            }
+            for spec, model in run.resolved.models
         }
 
     def __bool__(self) -> bool:
@@ -74,28 +72,23 @@ class DecisionRows:
     def rows_of_game(self, game: int) -> list[RunRow]:
         """Replay a game and return its rows. Raises UsageError if it now plays differently."""
         positions = {(one.source.seat, one.source.decision): one for one in self._positions(game) if one.source}
-        return [_decision_row(self._run, row, positions, self._models) for row in _stored_decisions(self._log, game)]
-
-
-def _decision_row(
-    run: Run,
-    row: RunRow,
-    positions: Mapping[tuple[int, int], RecordedPosition],
-    models: Mapping[str, RunRow],
-) -> RunRow:
-    place, game = (row["seat"], row["decision"]), run.registry.game
-    if place not in positions or row["player"] not in models:
-        damaged = f"{one_line(str(run.folder))} is damaged"
-        raise UsageError(f"{damaged}: a decision of game {row['game']} does not belong to that game")
-    recorded = positions[place]
-    return {
-        **row,
-        **models[row["player"]],
-        "deal": run.experiment.deal_of(row["game"]),
-        "question": game.node(row["node"]).method,
-        "facts": json.dumps(game.facts.facts(recorded.position)),
-        "truth": None if recorded.right is None else json.dumps(recorded.right),
-    }
+        played, rows = self._run.registry.game, list[RunRow]()
+        for stored in _stored_decisions(self._log, game):
+            place, model = (stored["seat"], stored["decision"]), self._models.get(stored["player"])
+            if place not in positions or model is None:
+                damaged = f"{one_line(str(self._run.folder))} is damaged"
+                raise UsageError(f"{damaged}: a decision of game {game} does not belong to that game")
+            recorded = positions[place]
+            row = {
+                **stored,
+                **model,
+                "deal": self._run.experiment.deal_of(game),
+                "question": played.node(stored["node"]).method,
+                "facts": json.dumps(played.facts.facts(recorded.position)),
+                "truth": None if recorded.right is None else json.dumps(recorded.right),
+            }
+            rows.append(row)
+        return rows
 
 
 def _stored_decisions(log: ModelLog, game: int) -> Iterator[RunRow]:
