@@ -48,17 +48,13 @@ class DecisionsWire(OpenAIWire):
 
         A text damaged by a fault has no answers. If the model declined, the answers are refusals.
         """
-        questions = (prompt.schema or {})["questions"]
+        answers: Any = []
         if written.end in ("refused", "filtered"):
-            answers: Any = [{"type": "refusal", "name": question.get("name")} for question in questions]
+            questions = (prompt.schema or {})["questions"]
+            answers = [{"type": "refusal", "name": question.get("name")} for question in questions]
         else:
             with suppress(ValueError, RecursionError):
                 answers = json.loads(written.text or "[]")
-                return self._body(prompt, answers if isinstance(answers, list) else [])
-            answers = []
-        return self._body(prompt, answers)
-
-    def _body(self, prompt: ReadPrompt, answers: list[JsonBody]) -> JsonBody:
         usage = {
             "input_tokens": prompt.tokens,
             "input_tokens_details": {"cached_tokens": prompt.cached, "cache_write_tokens": 0},
@@ -66,4 +62,4 @@ class DecisionsWire(OpenAIWire):
             "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": prompt.tokens,
         }
-        return {"answers": answers, "model": prompt.model, "usage": usage}
+        return {"answers": answers if isinstance(answers, list) else [], "model": prompt.model, "usage": usage}

@@ -211,12 +211,12 @@ class Provider:
 
     @cached_property
     def _sdk(self) -> Any:
-        return self._wire.import_sdk()
+        return self._wire.import_sdk()[0]
 
     @cached_property
     def _client(self) -> tuple[Any, Deadline]:
         """The SDK's client and the deadlines of its connections."""
-        client_class = self._wire.http_client_class(self._sdk)
+        _, client_class = self._wire.import_sdk()
         limits = httpx2.Limits(max_connections=self._connections, max_keepalive_connections=self._connections)
         try:
             if self._is_local:

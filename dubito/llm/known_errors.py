@@ -99,16 +99,16 @@ class KnownError:
     statuses: Sequence[int] = ()  # empty: any
     apis: Sequence[Api] = ()  # the APIs in which the setting exists; empty: any
 
-    def fits(self, status: int, text: str, protocol: ProtocolName | None) -> bool:
-        if (self.statuses and status not in self.statuses) or (self.apis and protocol and protocol not in self.apis):
-            return False
-        return re.search(self.pattern, text, re.MULTILINE) is not None
-
 
 def find_known_error(status: int, text: str, protocol: ProtocolName | None = None) -> KnownError | None:
     """Return the first row that fits. `text` has the codes and messages on lines, in lower case."""
     searched = text[:_MAX_SEARCHED]
-    return next((row for row in KNOWN_ERRORS if row.fits(status, searched, protocol)), None)
+    for row in KNOWN_ERRORS:
+        if (row.statuses and status not in row.statuses) or (row.apis and protocol and protocol not in row.apis):
+            continue
+        if re.search(row.pattern, searched, re.MULTILINE):
+            return row
+    return None
 
 
 # The rows below are a table, so they are laid out by hand.

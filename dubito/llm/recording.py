@@ -137,22 +137,30 @@ class ReplayRecording:
             players = [f"recorded: {one_line(recorded.player)}", f"replayed: {one_line(attempt.place.player)}"]
             raise Differs(where, "a different player was asked", players)
         if recorded.request != attempt.request.digest:
-            raise Differs(where, "the request differs from the recorded one", self._differences(recorded, attempt))
+            lines = []
+            for part in compare_requests(attempt.request.text, self._log.text(recorded.request)):
+                kind = "the schema of the answer" if "schema" in part.part else "a parameter"
+                if "content" in part.part or "system" in part.part:
+                    kind = "the prompt's text: its template, the history or the facts"
+                lines += [f"{kind} ({part.part})", f"  recorded: {part.stored}", f"  replayed: {part.wanted}"]
+            raise Differs(where, "the request differs from the recorded one", lines)
         if recorded.draw != attempt.draw:
             raise Differs(where, "the draw differs", [f"recorded: {recorded.draw}", f"replayed: {attempt.draw}"])
+        messages = conversation(attempt.request)
+        question = messages[-1][1].rpartition("===")[2].strip() if messages else ""
         if recorded.cause is not None:
             fields_of_reply = [recorded.reply, recorded.raw, recorded.model, *recorded.usage]
             if recorded.cause not in CAUSES or any(value is not None for value in fields_of_reply):
                 raise Differs(where, "the recorded cause of failure was changed or is damaged", [])
             failed = AttemptFailed(recorded.cause, "recorded outcome")
-            self._on_reply(attempt.place, _question(attempt), failed)
+            self._on_reply(attempt.place, question, failed)
             raise failed
         reply = self._reply(recorded, attempt)
         stated = (reply.usage.counts if reply.usage else (None,) * len(TOKENS), reply.model)
         if (recorded.usage, recorded.model) != stated:
             details = [f"recorded: {recorded.usage}, {recorded.model}", f"in the reply: {stated[0]}, {stated[1]}"]
             raise Differs(where, "the recorded tokens or model do not match the reply", details)
-        self._on_reply(attempt.place, _question(attempt), reply)
+        self._on_reply(attempt.place, question, reply)
         return reply
 
     def decision(self, decision: Decision) -> None:
@@ -175,20 +183,6 @@ class ReplayRecording:
             digests = [f"recorded: {recorded.reply}", f"replayed: {reply.digest}"]
             raise Differs(where, "the recorded reply is now parsed differently (reply digest)", digests)
         return reply
-
-    def _differences(self, recorded: RecordedAttempt, attempt: Attempt) -> list[str]:
-        lines = []
-        for part in compare_requests(attempt.request.text, self._log.text(recorded.request)):
-            kind = "the schema of the answer" if "schema" in part.part else "a parameter"
-            if "content" in part.part or "system" in part.part:
-                kind = "the prompt's text: its template, the history or the facts"
-            lines += [f"{kind} ({part.part})", f"  recorded: {part.stored}", f"  replayed: {part.wanted}"]
-        return lines
-
-
-def _question(attempt: Attempt) -> str:
-    messages = conversation(attempt.request)
-    return messages[-1][1].rpartition("===")[2].strip() if messages else ""
 
 
 def _describe_decision(decision: Decision | None) -> str:

@@ -108,6 +108,7 @@ class World:
         """
         self._filter = None if calls is None else bytes.fromhex(calls)
         self.data, self._memory, self._room, self._command = os.path.realpath(data), memory, room, command
+        self._scratch = memory // SHARE  # size of each temporary folder, in bytes
         self._home = os.getcwd()
         self._links: dict[str, str] = {}
         places = dict.fromkeys(self._note_links(place) for place in _SCRATCH if os.path.isdir(place))
@@ -225,10 +226,6 @@ class World:
         os.close(reads)
         os.waitpid(child, 0)
         return kept_promises
-
-    @property
-    def _scratch(self) -> int:
-        return self._memory // SHARE
 
     def refresh(self) -> None:
         """Empty the temporary folders. Raises OSError."""

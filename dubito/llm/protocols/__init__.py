@@ -77,7 +77,7 @@ def read_reply(protocol: ProtocolName, received: RawReply, origin: ReplyOrigin =
     if usage and not (usage.input and (usage.output or not text or not wire.writes_text)):
         # Every prompt and text has tokens, so a count of 0 is wrong.
         usage = None
-    name = wire.parse_model(fields)
+    name = fields.get(wire.model_field)
     model = replace_surrogates(name)[:_MAX_MODEL_NAME] if isinstance(name, str) and name else None
     thoughts = wire.parse_thoughts(body)
     return Reply(text, finish, usage, received, origin, charges, model=model, problem=problem, thoughts=thoughts)

@@ -49,6 +49,7 @@ class Gemini(OpenAIFormat):
     address: ClassVar[str] = "https://generativelanguage.googleapis.com"
     address_variable: ClassVar[str] = "GOOGLE_GEMINI_BASE_URL"
     message_fields: ClassVar[Sequence[str]] = ("systemInstruction", "contents")
+    model_field: ClassVar[str] = "modelVersion"
 
     @classmethod
     def build_request(cls, settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
@@ -127,10 +128,6 @@ class Gemini(OpenAIFormat):
         if any(type(count) is not int for count in (prompt, written, thoughts, tool_use)):
             return None
         return parse_usage(prompt + tool_use, cached, 0, written + thoughts, thoughts, counts.get("totalTokenCount"))
-
-    @staticmethod
-    def parse_model(body: Mapping[str, Any]) -> Any:
-        return body.get("modelVersion")
 
     @staticmethod
     def list_models(body: Mapping[str, Any]) -> list[str]:

@@ -160,15 +160,10 @@ class Messages(WireFormat):
         return usage and replace(usage, input=usage.input + usage.cached + usage.cache_write)
 
     @staticmethod
-    def import_sdk() -> Any:
+    def import_sdk() -> tuple[Any, Callable[..., "Client"]]:
         import anthropic
 
-        return anthropic
-
-    @staticmethod
-    def http_client_class(sdk: Any) -> Callable[..., "Client"]:
-        client: Callable[..., Client] = sdk.DefaultHttpxClient
-        return client
+        return anthropic, anthropic.DefaultHttpxClient
 
     @staticmethod
     def build_client(sdk: Any, **arguments: Any) -> Any:

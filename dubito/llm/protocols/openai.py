@@ -18,15 +18,10 @@ class OpenAIFormat(WireFormat):
     address_variable: ClassVar[str] = "OPENAI_BASE_URL"
 
     @staticmethod
-    def import_sdk() -> Any:
+    def import_sdk() -> tuple[Any, Callable[..., "Client"]]:
         import openai
 
-        return openai
-
-    @staticmethod
-    def http_client_class(sdk: Any) -> Callable[..., "Client"]:
-        client: Callable[..., Client] = sdk.DefaultHttpx2Client
-        return client
+        return openai, openai.DefaultHttpx2Client
 
     @staticmethod
     def build_client(sdk: Any, **arguments: Any) -> Any:

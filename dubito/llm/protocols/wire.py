@@ -96,6 +96,7 @@ class WireFormat:
     writes_text: ClassVar[bool] = True  # False if a reply has answers to listed questions instead of a text
     own_settings: ClassVar[Sequence[str]] = ()  # settings of a player that only this protocol supports
     message_fields: ClassVar[Sequence[str]] = ("system", "messages", "input")  # fields with the conversation
+    model_field: ClassVar[str] = "model"  # reply field with the name of the model that answered
     stream_fields: ClassVar[Mapping[str, Any]] = {}  # request fields for a streamed reply
     event_reader: ClassVar[type[EventReader] | None] = None  # None if its replies are never streamed
 
@@ -147,23 +148,13 @@ class WireFormat:
         raise NotImplementedError
 
     @staticmethod
-    def parse_model(body: Mapping[str, Any]) -> Any:
-        """Return the name of the model that answered."""
-        return body.get("model")
-
-    @staticmethod
     def list_models(body: Mapping[str, Any]) -> list[str]:
         """Return the names in the server's list of models."""
         return [one["id"] for one in as_objects(body.get("data")) if isinstance(one.get("id"), str)]
 
     @staticmethod
-    def import_sdk() -> Any:
-        """Import the SDK, which takes a second."""
-        raise NotImplementedError
-
-    @staticmethod
-    def http_client_class(sdk: Any) -> Callable[..., "Client"]:
-        """Return the SDK's class of HTTP clients."""
+    def import_sdk() -> tuple[Any, Callable[..., "Client"]]:
+        """Import the SDK, which takes a second. Return it and its class of HTTP clients."""
         raise NotImplementedError
 
     @staticmethod
