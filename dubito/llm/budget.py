@@ -183,11 +183,6 @@ class Budget:
             fault.spent = Spend()
             raise fault
 
-    @property
-    def is_too_small(self) -> bool:
-        """Whether it was not even enough for the first game."""
-        return self.forecast.has_no_ended_game and not self.forecast.is_idle
-
 
 class BudgetEnd:
     """The message that a budget is used up.
@@ -197,7 +192,8 @@ class BudgetEnd:
 
     def __init__(self, budget: Budget, cap: str, more: Spend, what: str) -> None:
         self._budget, self._cap, self._more, self._what = budget, cap, more, what
-        self._small = ": it was too small for a single game" if budget.is_too_small else ""
+        is_too_small = budget.forecast.has_no_ended_game and not budget.forecast.is_idle
+        self._small = ": it was too small for a single game" if is_too_small else ""
 
     def __str__(self) -> str:
         cap, budget = self._cap, self._budget

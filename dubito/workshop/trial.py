@@ -183,27 +183,25 @@ def run_trial(
                 Preflight(entry.name, number, entry.settings, asks).run(entry.prompt.samples)
             for place, (one, texts) in enumerate(zip(positions.values(), rendered[number], strict=True)):
                 questions.append(_Question(entry, one, texts, place * len(entries) + number, asks, log))
-        answers = _Asker(options.progress, stop).ask_all(questions, options.calls.in_flight)
+        asker = _Asker(options.progress, stop)
+        try:
+            answers = map_in_threads(asker.ask, questions, options.calls.in_flight, "trial")
+        finally:
+            stop.set()
         each = len(positions)
         return Trial(folder, [answers[n * each : (n + 1) * each] for n in range(len(entries))], log.spent() - before)
 
 
 @dataclass(slots=True)
 class _Asker:
-    """Asks questions in threads, reports progress, and stops after an error."""
+    """Asks questions, reports progress, and stops after an error. Shared by threads."""
 
     progress: Callable[[int], None]
     stop: Event
     _done: int = 0
     _lock: Lock = field(default_factory=Lock)
 
-    def ask_all(self, questions: Sequence[_Question], in_flight: int) -> list[TrialAnswer]:
-        try:
-            return map_in_threads(self._ask, questions, in_flight, "trial")
-        finally:
-            self.stop.set()
-
-    def _ask(self, question: _Question) -> TrialAnswer:
+    def ask(self, question: _Question) -> TrialAnswer:
         try:
             answer = question.ask()
         except BaseException:
