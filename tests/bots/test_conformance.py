@@ -106,7 +106,7 @@ def turns(table: Table[State]) -> Iterator[tuple[PlayerAI, TurnData, list[Hand]]
     while not game.over:
         player = table.players[game.seat]
         assert isinstance(player, PlayerAI)
-        p = game.turn_data()
+        p = game.view()
         yield player, p, game.hands
         turn = game.turns + game.free_turns + 1
         table.send_events(game.apply(player.play(p)), turn)

@@ -94,7 +94,7 @@ def compare(game: State, world: World) -> None:
     assert game.places.count(None) == len(reference.seated(world)) == game.n_players
     if not game.over:
         assert game.seat == world.mover
-        assert game.turn_data() == expected_turn_data(world)
+        assert game.view() == expected_turn_data(world)
 
 
 def compare_end(game: State, world: World) -> None:
@@ -107,7 +107,7 @@ def compare_end(game: State, world: World) -> None:
             counts.bluffs,
             counts.successful_doubts,
         )
-        assert reference.person(world, seat) == person(game.player_data(seat))
+        assert reference.person(world, seat) == person(game.counts[seat].public())
         assert game.result(seat) == reference.outcome(world, seat)
 
 

@@ -177,7 +177,7 @@ def test_r26_events_and_turn_data_have_card_lists() -> None:
     doubt = events[-1]
     assert isinstance(doubt, DoubtResolvedEvent)
     assert type(doubt.latest_cards) is type(doubt.board_cards) is CardList
-    assert type(at.state.turn_data().playing_cards) is CardList
+    assert type(at.state.view().playing_cards) is CardList
     start = script(at, 0).observed[0]
     assert isinstance(start, GameStartEvent)
     assert type(start.player_ids) is type(start.initial_card_counts) is CardList
@@ -185,7 +185,7 @@ def test_r26_events_and_turn_data_have_card_lists() -> None:
 
 def test_r26_turn_data_is_new_each_turn() -> None:
     game = position("A2/34/56")
-    one, other = game.turn_data(), game.turn_data()
+    one, other = game.view(), game.view()
     assert one == other
     assert one is not other
     assert one.me is not other.me

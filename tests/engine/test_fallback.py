@@ -68,7 +68,7 @@ def test_r13_game_continues_and_failed_turns_are_counted(bad: Entrant) -> None:
     """R13: the bot always fails, so the fallback plays all of its turns and no others."""
     at = deal_with_fallback(Entrant("Quiet", Quiet), bad, Entrant("Quiet", Quiet), Entrant("Quiet", Quiet))
     game = play_game(at)
-    turns = game.player_data(1).turns
+    turns = game.counts[1].turns
     assert at.fallback_turns == [0, turns, 0, 0]
     assert turns > 3
     errors = 1 if bad.settings.get("methods") == ("__init__",) else turns
@@ -87,7 +87,7 @@ def test_r13_errors_are_recorded_with_their_turns() -> None:
     assert [error.turn for error in at.errors] == turns
     assert at.fallback_turns == [0, 2, 0, 0]
     assert all("play raised ValueError: no" in error.reason for error in at.errors)
-    assert at.state.player_data(1).turns > 4
+    assert at.state.counts[1].turns > 4
 
 
 def same_as_random_boi(seat: int, seed: int) -> list[TurnOutput]:
@@ -163,7 +163,7 @@ def test_r13_a_failed_turn_before_the_fallback_changes_nothing() -> None:
             return super().play(p)
 
     at = table(game, Entrant("Liar", Telling, {"answer": TurnOutput(False, 1, [1, 1])}), fallback=Looking)
-    before = snapshot(game), game.turn_data()
+    before = snapshot(game), game.view()
     step(at)
     assert seen == [before]
 

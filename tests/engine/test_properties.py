@@ -119,7 +119,7 @@ def test_turn_data_does_not_depend_on_hidden_cards(setup: Setup, shuffle: Random
             pile[:] = [hidden.pop() for _ in pile]
         for held in other.hands:
             held.counts[:] = [held.cards.count(value) for value in range(14)]
-        assert other.turn_data() == game.turn_data()
+        assert other.view() == game.view()
         game.apply(output)
 
 
@@ -128,8 +128,8 @@ def test_r26_turn_data_is_the_players_own_copy(setup: Setup) -> None:
     """R26: a bot that changes its turn data affects only itself."""
     for game, output in random_game(setup):
         before = snapshot(game)
-        data = game.turn_data()
-        assert data.me == game.player_data(game.seat)
+        data = game.view()
+        assert data.me == game.counts[game.seat].public()
         for person in (data.me, data.prev, data.next):
             for name in PlayerData.__slots__:
                 setattr(person, name, -1)

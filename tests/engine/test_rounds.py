@@ -28,7 +28,7 @@ def test_r4_no_doubt_on_an_empty_board(win_rule: WinRule) -> None:
     game = position("27/34/56", win_rule)
     for moves in ((), ("2 as 2", "doubt"), ("5 as 6", "doubt")):
         run(game, *moves)
-        data = game.turn_data()
+        data = game.view()
         assert (data.can_doubt, data.last_player_id, data.board_cards) == (False, None, 0)
         with pytest.raises(IllegalOutput, match=r"^an empty board has no play to doubt$"):
             run(game, "doubt")
@@ -38,12 +38,12 @@ def test_r4_under_immediate_the_last_player_may_have_left() -> None:
     """R4, R9: then nobody can be doubted, and `prev` is another player."""
     game = position("2/34/56/78")
     run(game, "2 as 9")
-    data = game.turn_data()
+    data = game.view()
     assert (data.can_doubt, data.last_player_id, data.prev.id) == (False, 0, 3)
     with pytest.raises(IllegalOutput, match=r"^the player to doubt has left the game$"):
         run(game, "doubt")
     run(game, "3")
-    data = game.turn_data()
+    data = game.view()
     assert (data.can_doubt, data.last_player_id, data.prev.id) == (True, 1, 1)
 
 
@@ -111,12 +111,12 @@ def test_r7_free_turn_is_a_separate_turn() -> None:
     """R7, R20: the same player moves again and must not doubt; then the next player moves."""
     game = position("23/45/67")
     run(game, "2 as 9", "doubt")
-    data = game.turn_data()
+    data = game.view()
     assert (data.me.id, data.me.turns, data.me.not_first_turns, data.board_cards) == (1, 1, 1, 0)
     assert (game.turns, game.free_turns) == (2, 0)
     run(game, "4 as 4")
     assert (game.seat, game.turns, game.free_turns) == (2, 2, 1)
-    assert (game.player_data(1).turns, game.player_data(1).not_first_turns) == (2, 1)
+    assert (game.counts[1].turns, game.counts[1].not_first_turns) == (2, 1)
 
 
 def test_r8_four_of_a_number_are_discarded_on_pick_up() -> None:
@@ -128,7 +128,7 @@ def test_r8_four_of_a_number_are_discarded_on_pick_up() -> None:
     ]
     assert hand(game, 1) == "4"
     assert game.playing_cards == [*NUMBERS[1:]]
-    assert game.player_data(1).n_cards == 1
+    assert game.counts[1].n_cards == 1
 
 
 def test_r8_joker_does_not_complete_a_set() -> None:

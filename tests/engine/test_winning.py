@@ -19,7 +19,7 @@ def test_r9_immediate_the_last_card_wins() -> None:
     """R9: the player wins at the end of the turn. The cards stay, and the next player continues with the number."""
     game = position("AA/23/45/67")
     assert run(game, "AA as 9") == [CardsPlayedEvent(0, 9, 2), PlayerWonEvent(0, 1)]
-    data = game.turn_data()
+    data = game.view()
     assert (data.me.id, data.n_players, data.can_doubt) == (1, 3, False)
     assert (data.board_cards, data.current_number, data.n_cards_played, data.streak) == (2, 9, 2, 1)
     assert run(game, "3") == [CardsPlayedEvent(1, 9, 1)]
@@ -29,7 +29,7 @@ def test_r9_contested_the_last_card_is_pending() -> None:
     """R9: the player stays seated without cards until the end of the next turn."""
     game = position("AA/23/45/67", "contested")
     assert run(game, "AA as 9") == [CardsPlayedEvent(0, 9, 2)]
-    data = game.turn_data()
+    data = game.view()
     assert (data.n_players, data.can_doubt, data.prev.id, data.prev.n_cards) == (4, True, 0, 0)
     assert game.places == [None] * 4
 
@@ -38,7 +38,7 @@ def test_r9_contested_a_play_confirms_the_win() -> None:
     """R9: the next player plays instead of doubting, and its own play can then be doubted."""
     game = position("AA/23/45/67", "contested")
     assert run(game, "AA as 9", "2") == [CardsPlayedEvent(1, 9, 1), PlayerWonEvent(0, 1)]
-    data = game.turn_data()
+    data = game.view()
     assert (data.me.id, data.prev.id, data.last_player_id, data.n_players) == (2, 1, 1, 3)
 
 
@@ -49,7 +49,7 @@ def test_r9_contested_right_doubt_returns_the_pending_winner() -> None:
     assert (game.seat, game.n_players, hand(game, 0)) == (1, 4, "A")
     run(game, "2 as 2", "4", "6")
     assert game.places == [None] * 4
-    assert (game.seat, game.turn_data().my_n_cards) == (0, 1)
+    assert (game.seat, game.view().my_n_cards) == (0, 1)
     run(game, "A")
     assert run(game, "3") == [CardsPlayedEvent(1, 2, 1), PlayerWonEvent(0, 1)]
 

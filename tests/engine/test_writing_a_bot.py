@@ -29,7 +29,7 @@ def seated(held: str, moves: tuple[str, ...] = ()) -> tuple[PlayerAI, TurnData]:
     run(game, *moves)
     streams = DealStreams(0, 0).seat(game.seat)
     seating = Seating(game.seat, 0, 0, streams, partial(HandView, game.hands[game.seat]))
-    return make_player(PlayerAI, seating, {}), game.turn_data()
+    return make_player(PlayerAI, seating, {}), game.view()
 
 
 def test_r28_five_nodes_are_one_of_three_ways() -> None:

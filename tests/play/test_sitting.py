@@ -51,7 +51,7 @@ def test_person_with_a_bots_moves_gets_the_bots_game(registry: Registry, guests:
             if sitting.is_asked:
                 player = shadow.players[1]
                 assert player is not None
-                given = player.play(cast(Any, sitting.state).turn_data())
+                given = player.play(cast(Any, sitting.state).view())
             moment, _ = sitting.step(given)
             shadow.state.apply(moment.output)
             shadow.send_events(moment.events, shadow.state.turns_played)

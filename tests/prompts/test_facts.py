@@ -32,12 +32,12 @@ def words(values: list[int]) -> Counter[str]:
 def check_counts(values: dict[str, Any], game: State) -> None:
     """Check that each player's line equals the engine's PlayerData (R20-R23)."""
     seats = [seat for seat, place in enumerate(game.places) if place is None]
-    turn = game.turn_data()
+    turn = game.view()
     start = seats.index(game.seat)
     assert values["seats_in_game"] == seats[start:] + seats[:start]
     assert values["places"] == {str(seat): place for seat, place in enumerate(game.places) if place is not None}
     for line in values["players"]:
-        data = game.player_data(line["seat"])
+        data = game.counts[line["seat"]].public()
         assert (line["cards"], line["turns"], line["doubts"]) == (data.n_cards, data.turns, data.doubts)
         assert (line["chances_to_doubt"], line["honest_plays"]) == (data.not_first_turns, data.honest_times)
         assert line["doubted_plays"] == data.honest_times + data.dishonest_times
@@ -48,14 +48,14 @@ def check_counts(values: dict[str, Any], game: State) -> None:
         assert values[f"{who}_doubt_rate"] == expected
         assert values[f"{who}_bluff_rate"] == (data.dishonest_times / doubted if doubted else None)
         assert values[f"{who}_honest_share"] == (data.honest_times / doubted if doubted else None)
-    everyone = [game.player_data(seat) for seat in range(len(game.places))]
+    everyone = [game.counts[seat].public() for seat in range(len(game.places))]
     chances = sum(data.not_first_turns for data in everyone)
     assert values["table_doubt_rate"] == (sum(data.doubts for data in everyone) / chances if chances else None)
 
 
 def check_board(values: dict[str, Any], game: State) -> None:
     """Check the turn data in words (R20-R22)."""
-    turn = game.turn_data()
+    turn = game.view()
     hand = game.hands[game.seat].cards
     assert values["hand"] == words(hand)
     assert (values["own_cards"], values["board_cards"], values["streak"]) == (len(hand), len(game.board), turn.streak)
@@ -109,10 +109,10 @@ def test_turn_data_and_hand_are_computed_from_the_log(rules: Rules, size: int) -
     """A seat's turn data (R20-R23), each player's counters and its hand follow from the events that it saw."""
     for game, positions in turns(rules, size, 9):
         known = positions[-1].known(Knowledge)
-        assert known.turn() == game.turn_data()
+        assert known.turn() == game.view()
         assert sorted(known.hand.elements()) == sorted(game.hands[game.seat].cards)
         for seat in known.active():
-            assert known.players[seat] == game.player_data(seat)
+            assert known.players[seat] == game.counts[seat].public()
 
 
 @pytest.mark.at_length
@@ -269,7 +269,7 @@ def check_promise(game: State, one: Position) -> None:
     assert (game.last_player, game.n_cards_played) == (one.seat, expected)
     if " as " in text:
         assert f" as {card_name(game.number, plural=True)}." in text
-    has_none = game.player_data(one.seat).n_cards == 0
+    has_none = game.counts[one.seat].n_cards == 0
     assert ("You then have no cards" in text) == has_none
     if has_none and "lose" in text:
         assert game.result(one.seat) is Result.LOSS

@@ -41,10 +41,10 @@ class BSBot(Player):
     def observe(self, event: GameEvent) -> None:
         """Call `initialize` and `update`. An override must end with `super().observe(event)`."""
         if isinstance(event, RoundEvent):
-            public = PublicState(event.hands, number=event.number, pile=event.pile, round=event.round)
+            public = PublicState([*event.hands], number=event.number, pile=event.pile, round=event.round)
             self.update(View(public))
         elif isinstance(event, DealEvent):
-            self.initialize(View(PublicState(event.hands)))
+            self.initialize(View(PublicState([*event.hands])))
 
     @classmethod
     def needs_events(cls) -> bool:

@@ -14,7 +14,9 @@ from dubito.game.words import parse_facts
 
 def _house_careful(text: str, chance: Random) -> dict[str, Any]:
     values = parse_facts(text)
-    return {"answer": cards(values) if values["node"] == "cards" else should_accuse(values)}
+    if values["node"] == "cards":
+        return {"answer": cards(values)}
+    return {"answer": "yes" in (values["sure_lie"], values["mover_wins"])}
 
 
 MODELS: Final[Mapping[str, HousePolicy]] = {"house-careful": _house_careful}
@@ -28,7 +30,3 @@ def cards(values: Mapping[str, str]) -> list[int]:
         return [number] * held[number]
     later = [int(other) for other in values["own_numbers"].split()]
     return [max(held, key=later.index)]
-
-
-def should_accuse(values: Mapping[str, str]) -> bool:
-    return "yes" in (values["sure_lie"], values["mover_wins"])

@@ -5,7 +5,7 @@ A card is only listed as held by another seat if this is certain, not if it may 
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic import Field
 
@@ -63,23 +63,25 @@ class SeatHistory:
     wrong: int = 0
 
 
+@dataclass(eq=False, slots=True)
 class Knowledge:
     """A fold over the log of a seat (see `dubito.game.log`)."""
 
-    def __init__(self, rules: BSRules, seat: int) -> None:
-        self.seat = seat
-        self.hand = Counter[int]()
-        self.hands: list[int] = []  # sizes
-        self.turns = 0  # finished turns
-        self.play: PlayEvent | None = None  # the play in question
-        self.pile: list[Laid] = []  # from bottom to top
-        self.records = [SeatHistory() for _ in SEATS]
-        self.known = [Counter[int]() for _ in SEATS]  # cards that other seats are known to have picked up
-        self.put_down = [0] * len(SEATS)  # number of cards played since, which may include these
-        self.history: list[str] = []
-        self.own_moves: list[int] = []  # indices of own plays and answers in the history
-        self._accusation: AccuseEvent | None = None  # of this turn
-        self._taken: Sequence[Laid] = ()  # the pile that the seat picked up in this turn
+    rules: BSRules
+    seat: int
+    hand: Counter[int] = field(default_factory=Counter)
+    hands: list[int] = field(default_factory=list)  # sizes
+    turns: int = 0  # finished turns
+    play: PlayEvent | None = None  # the play in question
+    pile: list[Laid] = field(default_factory=list)  # from bottom to top
+    records: list[SeatHistory] = field(default_factory=lambda: [SeatHistory() for _ in SEATS])
+    # cards that other seats are known to have picked up
+    known: list[Counter[int]] = field(default_factory=lambda: [Counter() for _ in SEATS])
+    put_down: list[int] = field(default_factory=lambda: [0] * len(SEATS))  # cards played since, perhaps some of these
+    history: list[str] = field(default_factory=list)
+    own_moves: list[int] = field(default_factory=list)  # indices of own plays and answers in the history
+    _accusation: AccuseEvent | None = None  # of this turn
+    _taken: Sequence[Laid] = ()  # the pile that the seat picked up in this turn
 
     @property
     def number(self) -> int:
@@ -127,9 +129,11 @@ class Knowledge:
                 self.hand -= Counter(played)
                 self.pile[-1] = Laid(self.seat, self.number, len(played), tuple(played))
                 count = pluralize(len(played))
-                self._tell_own(f"You play {count} as {self.number}s: {numbers(played)}, {kind}.")
+                self.own_moves.append(len(self.history))
+                self.history.append(f"You play {count} as {self.number}s: {numbers(played)}, {kind}.")
             case AnswerEvent(_, answer):
-                self._tell_own("You accuse." if answer else "You do not accuse.")
+                self.own_moves.append(len(self.history))
+                self.history.append("You accuse." if answer else "You do not accuse.")
             case AccuseEvent():
                 self._accusation = event
                 if event.taker != self.seat:  # otherwise the seat sees the pile first
@@ -149,10 +153,6 @@ class Knowledge:
                 self.history.append(ended if accusation is None else self._describe_accusation(accusation))
                 self.turns += 1
                 self.play = None
-
-    def _tell_own(self, line: str) -> None:
-        self.own_moves.append(len(self.history))
-        self.history.append(line)
 
     def _lay(self, laid: Laid) -> None:
         self.pile.append(laid)

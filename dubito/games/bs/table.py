@@ -1,6 +1,6 @@
 """The public state of a BS table, and the view of the seat to move."""
 
-from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from dubito.errors import IllegalOutput
@@ -11,19 +11,17 @@ SEATS: Final = (0, 1, 2, 3)  # in turn order
 NodeName = Literal["cards", "bs"]
 
 
+@dataclass(eq=False, slots=True)
 class PublicState:
     """The public state of the table. The engine updates it and views read it."""
 
-    __slots__ = ("hands", "mover", "n_cards", "node", "number", "pile", "round")
-
-    def __init__(self, hands: Sequence[int], *, mover: int = 0, number: int = 0, pile: int = 0, round: int = 1) -> None:
-        self.node: NodeName = "cards"
-        self.number = number
-        self.mover = mover
-        self.n_cards = 0
-        self.pile = pile
-        self.hands = list(hands)
-        self.round = round
+    hands: list[int]  # sizes
+    mover: int = 0
+    number: int = 0
+    pile: int = 0
+    round: int = 1
+    node: NodeName = field(default="cards", init=False)
+    n_cards: int = field(default=0, init=False)
 
 
 class View:

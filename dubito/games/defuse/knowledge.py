@@ -40,10 +40,6 @@ class Pile:
     def size(self) -> int:
         return len(self.cards) + self.astray
 
-    @property
-    def max_place(self) -> int:
-        return self.size - 1
-
     def shuffle(self) -> None:
         self.cards = [None] * self.size
         self.astray, self.looked, self.hidden = False, None, False
@@ -78,7 +74,7 @@ class Pile:
     def bomb_range(self) -> tuple[int, int] | None:
         """Return the first and the last place where the bomb may be, or None if the bomb is not in the pile."""
         if self.astray:
-            return self.least, self.max_place
+            return self.least, self.size - 1
         if BOMB in self.cards:
             return (place := self.cards.index(BOMB)), place
         unknown = [place for place, card in enumerate(self.cards) if card is None]
@@ -92,7 +88,7 @@ class Pile:
         if self.astray:
             if place < self.least:
                 return 0.0
-            return 1.0 if self.least == self.max_place else None
+            return 1.0 if self.least == self.size - 1 else None
         if BOMB in self.cards:
             return float(self.cards[place] == BOMB)
         return 1 / self.cards.count(None) if self.cards[place] is None else 0.0

@@ -1,6 +1,6 @@
 """Dubito's rules, the state of a game, the deal and the results (R10, R12, R30, R31).
 
-The caller (a table of bots, a terminal, a replay) repeats `turn_data()` and `apply(output)` until `over`. An illegal
+The caller (a table of bots, a terminal, a replay) repeats `view()` and `apply(output)` until `over`. An illegal
 output raises an error and changes nothing (R13). The engine uses no clock and no I/O. Its only randomness is the deal.
 """
 
@@ -68,10 +68,6 @@ class Rules:
     @property
     def is_full_deck(self) -> bool:
         return self.ranks == len(NUMBERS) and self.copies == COPIES
-
-    @property
-    def is_default(self) -> bool:
-        return self.is_full_deck and not self.duel
 
     def stored_form(self) -> dict[str, Any]:
         """Return the rules as stored in runs, records and prompts, without variant fields that have the default."""
@@ -302,9 +298,6 @@ class State:
             self.last_player,
         )
 
-    def turn_data(self) -> TurnData:
-        return self.view()
-
     def cards(self, seat: int, streams: SeatStreams) -> HandView:
         return HandView(self.hands[seat], streams)
 
@@ -320,9 +313,6 @@ class State:
     @property
     def turns_played(self) -> int:
         return self.turns + self.free_turns
-
-    def player_data(self, seat: int) -> PlayerData:
-        return self.counts[seat].public()
 
     def result(self, seat: int) -> Result:
         place = self.places[seat]

@@ -203,7 +203,7 @@ def _player(known: Knowledge, seat: int) -> dict[str, Any]:
         "doubted_plays": data.honest_times + data.dishonest_times,
         "honest_plays": data.honest_times,
         **_rates("", data.doubts, data.not_first_turns, data.honest_times, data.dishonest_times),
-        "known_cards": _spread(known.hand_at_round_start(seat)),
+        "known_cards": _spread(known.certain[seat]),
         "put_down": known.down.get(seat, 0),
         "surely_holds": _spread(known.known_cards(seat)),
     }

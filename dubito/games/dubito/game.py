@@ -115,7 +115,8 @@ class DubitoGame(Game["DubitoRules", State, Event, TurnOutput]):
         return bot.describe(rules, settings) if issubclass(bot, PlayerAI) else None
 
     def must_tell(self, rules: Any) -> Sequence[str]:
-        return () if rules.engine_rules.is_default else ("rule_text",)
+        own = rules.engine_rules
+        return () if own.is_full_deck and not own.duel else ("rule_text",)
 
     @property
     def words(self) -> "DubitoWords":

@@ -48,7 +48,7 @@ class Knowledge:
         self.history: list[str] = []  # one line per event that everyone sees, with the cards of the seat's own plays
         self.own_moves: list[int] = []  # indices of the seat's own moves in the history
         self.own_plays: list[dict[str, Any]] = []  # in words
-        self._certain: dict[int, list[int]] = {}  # by seat, at least this many cards of each value when the round began
+        self.certain: dict[int, list[int]] = {}  # by seat, at least this many cards of each value when the round began
         self._own_down = [0] * _VALUES  # the seat's own cards on the board, by value
 
     def turn(self) -> TurnData:
@@ -76,11 +76,8 @@ class Knowledge:
         return [seat for seat in around if seat not in self.places]
 
     def known_cards(self, seat: int) -> list[int]:
-        down, held = self.down.get(seat, 0), self._certain[seat]
+        down, held = self.down.get(seat, 0), self.certain[seat]
         return [n - down if n > down else 0 for n in held] if down else held
-
-    def hand_at_round_start(self, seat: int) -> list[int]:
-        return self._certain[seat]
 
     def count_elsewhere(self, value: int) -> int:
         """Count the cards of a value that cannot be in other players' plays of this round.
@@ -90,7 +87,7 @@ class Knowledge:
         """
         gone = self.jokers_gone if value == JOKER else self.rules.copies * (value in self.sets_gone)
         in_hands = 0
-        for seat, held in self._certain.items():
+        for seat, held in self.certain.items():
             if held[value] and seat not in self.places:
                 in_hands += max(0, held[value] - self.down.get(seat, 0))
         return gone + self._own_down[value] + in_hands
@@ -106,7 +103,7 @@ class Knowledge:
                 self._see_doubt(event)
             case DiscardEvent(player_id=seat, card_number=number):
                 self.players[seat].n_cards -= self.rules.copies
-                self._certain[seat][number] = 0
+                self.certain[seat][number] = 0
                 self.sets_gone.append(number)
                 if seat == self.seat:
                     del self.hand[number]
@@ -115,7 +112,7 @@ class Knowledge:
             case GameStartEvent():
                 for seat, n in zip(event.player_ids, event.initial_card_counts, strict=True):
                     self.players[seat] = PlayerData(seat, n, 0, 0, 0, 0, 0)
-                    self._certain[seat] = [0] * _VALUES
+                    self.certain[seat] = [0] * _VALUES
             case HandDealtEvent(cards):
                 self.hand = Counter(cards)
             case AnswerEvent(node, answer):
@@ -168,7 +165,7 @@ class Knowledge:
         if event.loser_id == self.seat:
             self.hand.update(event.board_cards)
         else:
-            held = self._certain[event.loser_id]
+            held = self.certain[event.loser_id]
             for card in event.board_cards:
                 held[card] += 1
         self.board_cards = self.number = self.last_play = self.streak = 0
@@ -196,7 +193,7 @@ class Knowledge:
                 continue
             last = event.target_id == seat
             down = n - len(event.latest_cards) if last else n
-            held = self._certain[seat]
+            held = self.certain[seat]
             for card in range(_VALUES):
                 if held[card]:
                     shown = min(down, older[card] - mine[card]) + (latest[card] if last else 0)

@@ -132,7 +132,7 @@ def effects(node: str, hand: Sequence[int], turn: TurnData, answers: Mapping[str
         case "C":
             last, board = f"seat {turn.last_player_id}", pluralize(turn.board_cards)
             question = f"{last} played {pluralize(turn.n_cards_played)} as {number}. Do you doubt?"
-            won = f" {_prev_has_won(turn)}" if _is_pending(turn) else ""
+            won = f" {_prev_has_won(turn)}" if turn.prev.n_cards == 0 else ""
             doubt = f"if it is a bluff, {last} picks up the {board} on the board and you take a free turn; "
             doubt += f"if it is honest, you pick them up without its jokers and the next player opens.{won}"
             return question, doubt, f"you play as {number}{'' if matching else '; you hold none and must bluff'}.{won}"
@@ -159,13 +159,9 @@ def _after_last_card(turn: TurnData, win_rule: WinRule) -> str:
     """Describe what happens if the hand is empty after the play (R9)."""
     if win_rule == "immediate":
         return " You then have no cards and win."
-    if _is_pending(turn) and turn.n_players <= _LAST_TABLE:
+    if turn.prev.n_cards == 0 and turn.n_players <= _LAST_TABLE:
         return f" You then have no cards, but {_prev_has_won(turn)}"
     return f" You then have no cards, and win unless seat {turn.next.id} doubts and it was a bluff."
-
-
-def _is_pending(turn: TurnData) -> bool:
-    return turn.prev.n_cards == 0
 
 
 def _prev_has_won(turn: TurnData) -> str:

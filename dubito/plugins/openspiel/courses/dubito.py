@@ -224,7 +224,7 @@ class DubitoCourse(Course):
         """Return the turn's output, or the fork to decide next."""
         game = self.engine
         try:
-            return _Walker(game.seat, game.hands[game.seat], given)._play_with_listeners(game.turn_data())
+            return _Walker(game.seat, game.hands[game.seat], given)._play_with_listeners(game.view())
         except _Missing as missing:
             return cast(Fork, missing.args[0])
 
@@ -233,7 +233,7 @@ class DubitoCourse(Course):
         log = Log(self.log.events)
         if isinstance(player, FiveNodes):
             player._seating.log, player.listeners = log.of(self.player), (AnswerNotes(log, self.player),)
-            player.play(self.engine.turn_data())
+            player.play(self.engine.view())
         answers = log.events[len(self.log.events) :]
         if not answers:
             raise UsageError(

@@ -36,8 +36,8 @@ def test_bots_play_as_they_play_in_the_harness() -> None:
         state = play_bots(DUBITO, [SeatedBot(DUBITO, seat, name) for seat, name in enumerate(names)], seed)
         game = state.course.engine
         for seat, name in enumerate(names):
-            public, own = game.player_data(seat), game.counts[seat]
-            counts[name] += own.bluffs, own.play_turns, public.doubts, public.not_first_turns
+            own = game.counts[seat]
+            counts[name] += own.bluffs, own.play_turns, own.doubts, own.not_first_turns
     truthful, never, always, _ = counts.values()
     assert never[2] == 0 < never[3]
     assert always[2] > 0.9 * always[3] > 10
