@@ -237,14 +237,15 @@ class _UncachedLoader(SourceFileLoader):
         pass
 
 
+@dataclass(eq=False)
 class _GameFinder:
     """An importer of users' games, which makes installed games available as `games.NAME`.
 
     Both names refer to the same module.
     """
 
-    def __init__(self) -> None:
-        self._own: dict[str, ModuleSpec | None] = {}  # by the name `games.NAME`: the module's own spec
+    # by the name `games.NAME`: the module's own spec
+    _own: dict[str, ModuleSpec | None] = field(default_factory=dict)
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: object = None) -> ModuleSpec | None:
         if _installed_name(name):

@@ -7,7 +7,7 @@ an object with a method `see`, which gets the events one after another.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast, overload
 
@@ -32,13 +32,14 @@ F = TypeVar("F", bound=Fold)
 T = TypeVar("T")
 
 
+@dataclass(eq=False, slots=True)
 class _Diary:
     """The events that one seat sees, which only grow, and the folds computed from them."""
 
-    def __init__(self, events: Iterable[GameEvent] = ()) -> None:
-        self.events = list(events)
-        self.is_closed = False  # the seat has left the game
-        self._folds = dict[object, tuple[object, Fold, int]]()  # rules, the fold, and how many events it has seen
+    events: list[GameEvent] = field(default_factory=list)
+    is_closed: bool = False  # the seat has left the game
+    # rules, the fold, and how many events it has seen
+    _folds: dict[object, tuple[object, Fold, int]] = field(default_factory=dict)
 
     def fold(self, make: Callable[[T, int], F], rules: T, seat: int, end: int) -> F:
         """Return the fold over the first `end` events, computed from the last one if possible."""
@@ -60,7 +61,7 @@ class SeatLog(Sequence[GameEvent]):
 
     def __init__(self, seat: int, events: Iterable[GameEvent] = ()) -> None:
         """Create a log of these events, all of which the seat saw."""
-        self.seat, self._diary = seat, _Diary(events)
+        self.seat, self._diary = seat, _Diary([*events])
         self._end = len(self._diary.events)
 
     @classmethod
@@ -133,11 +134,12 @@ def _show(event: GameEvent, seat: int, diary: _Diary) -> None:
         diary.is_closed = event.leaves == seat
 
 
+@dataclass(eq=False)
 class AnswerNotes(Listener):
     """Adds a seat's answers to the log, in games whose turns can have several questions."""
 
-    def __init__(self, log: Log, seat: int) -> None:
-        self.log, self.seat = log, seat
+    log: Log
+    seat: int
 
     def note_answer(self, node: str, answer: object) -> None:
         self.log.add([AnswerEvent(node, answer, only=self.seat)])

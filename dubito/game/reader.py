@@ -1,6 +1,7 @@
 """Readers of sentences about a game. A player who reads is addressed as "you"."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
@@ -16,19 +17,23 @@ def seat_label(seat: int) -> str:
     return f"seat {seat}"
 
 
+@dataclass(frozen=True, eq=False, slots=True)
 class Reader:
-    """Names the seats in sentences for one reader: "Anna plays" for most, "you play" for Anna."""
+    """Names the seats in sentences for one reader: "Anna plays" for most, "you play" for Anna.
 
-    def __init__(self, label: Callable[[int], str] = seat_label, me: int | None = None, called: str = YOU) -> None:
-        """`label` names the other seats, and `called` the seat `me`, which is addressed if that is "you"."""
-        self.me, self.called, self._label = me, called, label
+    `label` names the other seats, and `called` the seat `me`, which is addressed if that is "you".
+    """
+
+    label: Callable[[int], str] = seat_label
+    me: int | None = None
+    called: str = YOU
 
     def is_you(self, seat: int) -> bool:
         return seat == self.me and self.called == YOU
 
     def name(self, seat: int) -> str:
         """Return the seat's name: "Anna" or "you"."""
-        return self.called if seat == self.me else self._label(seat)
+        return self.called if seat == self.me else self.label(seat)
 
     def names(self, seats: int) -> list[str]:
         return [*map(self.name, range(seats))]

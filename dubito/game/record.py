@@ -190,11 +190,11 @@ class Recorder:
 _LISTS: Final = ("outputs", "story")  # keys of records with a line per item
 
 
+@dataclass(frozen=True, slots=True)
 class Records:
     """Writes, reads and replays the records of a game."""
 
-    def __init__(self, game: Game) -> None:
-        self._game = game
+    game: Game
 
     def dump(self, record: GameRecord) -> str:
         """Return the record as the text of a file. Most records have no `number` and no `change`."""
@@ -205,9 +205,9 @@ class Records:
         """Parse a record. Raises UsageError if it is invalid."""
         try:
             record = _format().validate_json(text)
-            if record.game != self._game.name:
-                raise UsageError(f"this is a game of {one_line(record.game, 60)}, not of {self._game.name}")
-            self._game.rules(**record.rules)
+            if record.game != self.game.name:
+                raise UsageError(f"this is a game of {one_line(record.game, 60)}, not of {self.game.name}")
+            self.game.rules(**record.rules)
         except ValidationError as error:
             refuse_other_format(text, FORMAT, "this game")
             raise UsageError(f"this is not a game record: {describe_fault(error)}") from None
@@ -219,7 +219,7 @@ class Records:
         If the rules refuse an output, the last line reports it.
         """
         state, outputs = self.deal_record(record)
-        recorder, yielded = Recorder(self._game, state, record.rules), 0
+        recorder, yielded = Recorder(self.game, state, record.rules), 0
         for output in outputs:
             turn = state.turns_played + 1
             try:
@@ -236,7 +236,7 @@ class Records:
 
         Raises UsageError if the seed is missing or deals other cards than recorded.
         """
-        game = self._game
+        game = self.game
         if record.seed is None:
             raise UsageError("the record has no seed, so its cards cannot be verified")
         rules = game.rules(**record.rules)

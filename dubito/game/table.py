@@ -265,15 +265,17 @@ def _describe(method: str, error: BaseException) -> str:
     return f"{method} raised {one_line(type(error).__name__)}: {text} {where}"
 
 
+@dataclass(eq=False, slots=True)
 class GameCode:
     """Context manager that turns errors in a game's code into a GameError with the last line of that code.
 
     Deliberate errors pass through, and so do errors whose traceback does not contain the game's code.
     """
 
-    def __init__(self, game: BaseGame, number: int, deal: int) -> None:
-        self._game, self._number, self._deal = game, number, deal
-        self.state: State | None = None  # set when the game is dealt
+    game: BaseGame
+    number: int
+    deal: int
+    state: State | None = None  # set when the game is dealt
 
     def __enter__(self) -> "GameCode":
         return self
@@ -287,7 +289,7 @@ class GameCode:
             raise self.fault(
                 f"it has not ended after {MAX_MOVES:,} moves; limit the number of moves and set Ending.capped"
             )
-        folder = str(import_module(self._game.package).__path__[0])
+        folder = str(import_module(self.game.package).__path__[0])
         own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(folder)]
         if own:
             last = own[-1]
@@ -300,7 +302,7 @@ class GameCode:
             turn = self.state.turns_played + 1 if self.state else 0
         except Exception:  # the state is only partly built
             turn = 0
-        return GameError(self._game.name, self._number, self._deal, turn, one_line(reason, 600))
+        return GameError(self.game.name, self.number, self.deal, turn, one_line(reason, 600))
 
 
 class Copying(Protocol):

@@ -361,8 +361,8 @@ class Words(Generic[S, R]):
         node = self._node(state)
         if not is_of_kind(answer, node):
             raise UsageError(f"this is not an answer to `{node.name}`: give {self._describe_answers(state)}")
-        if isinstance(node.answer, Text):
-            answer = _check_message(answer, node.answer)
+        if isinstance(node.answer, Text) and (why := node.answer.why_not(answer)):
+            raise UsageError(why)
         return self._output(node, answer, state, seat)
 
     def playable_cards(self, state: S, seat: int) -> list[int]:
@@ -577,7 +577,9 @@ def _parse_typed(line: str, node: Node) -> object:
         # Quotes around a line allow words that are also terminal commands.
         if len(message) > 2 and message[0] == message[-1] == '"':
             message = message[1:-1]
-        return _check_message(message, kind)
+        if why := kind.why_not(message):
+            raise UsageError(why)
+        return message
     if isinstance(kind, Bool) and word in _YES:
         return _YES[word]
     if isinstance(kind, Choice):
@@ -591,13 +593,6 @@ def _parse_typed(line: str, node: Node) -> object:
     elif not isinstance(kind, Bool | Choice) and (number := _parse_int(word)) is not None:
         return number
     return None
-
-
-def _check_message(answer: object, kind: Text) -> object:
-    """Return the message. Raises UsageError if it is not valid."""
-    if why := kind.why_not(answer):
-        raise UsageError(why)
-    return answer
 
 
 def is_of_kind(answer: object, node: Node) -> bool:
