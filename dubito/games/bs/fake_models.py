@@ -14,19 +14,15 @@ from dubito.game.words import parse_facts
 
 def _house_careful(text: str, chance: Random) -> dict[str, Any]:
     values = parse_facts(text)
-    if values["node"] == "cards":
-        return {"answer": cards(values)}
-    return {"answer": "yes" in (values["sure_lie"], values["mover_wins"])}
-
-
-MODELS: Final[Mapping[str, HousePolicy]] = {"house-careful": _house_careful}
-
-
-def cards(values: Mapping[str, str]) -> list[int]:
-    """Return all cards of the number, or if it holds no such card, the card whose number will be asked for last."""
+    if values["node"] != "cards":  # accuse if this is surely a lie, or the play would win
+        return {"answer": "yes" in (values["sure_lie"], values["mover_wins"])}
+    # Play all cards of the number. Without any, play the card whose number will be asked for last.
     held = {int(number): int(n) for n, number in (part.split("x ") for part in values["hand"].split(", "))}
     number = int(values["number"])
     if number in held:
-        return [number] * held[number]
+        return {"answer": [number] * held[number]}
     later = [int(other) for other in values["own_numbers"].split()]
-    return [max(held, key=later.index)]
+    return {"answer": [max(held, key=later.index)]}
+
+
+MODELS: Final[Mapping[str, HousePolicy]] = {"house-careful": _house_careful}

@@ -4,7 +4,7 @@ They are everything that a hand-written bot can see or derive, and nothing else.
 by name. The sample tables for prompts cover every table size and both win rules, with players that answer at random.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Final, get_args
@@ -77,6 +77,7 @@ class DubitoFacts(Facts[DubitoRules | Rules]):
         apply to an empty board, are None.
         """
         known = position.known(Knowledge)
+        everyone = known.players.values()
         rules, turn, hand = known.rules, known.turn(), sorted(known.hand.elements())
         question, if_true, if_false = effects(position.node, hand, turn, known.answers, rules.win_rule)
         return {
@@ -101,7 +102,13 @@ class DubitoFacts(Facts[DubitoRules | Rules]):
             "prev_chose_number": 0 < turn.board_cards == turn.n_cards_played and turn.last_player_id == turn.prev.id,
             "prev_about_to_win": turn.prev.n_cards == 0,
             **_neighbour("next", turn.next),
-            **_table(known.players.values()),
+            **_rates(
+                "table_",
+                sum([data.doubts for data in everyone]),
+                sum([data.not_first_turns for data in everyone]),
+                sum([data.honest_times for data in everyone]),
+                sum([data.dishonest_times for data in everyone]),
+            ),
             "players": [_player(known, other) for other in known.active()],
         }
 
@@ -167,16 +174,6 @@ def _board(turn: TurnData, known: Knowledge) -> dict[str, Any]:
 def _neighbour(who: str, data: PlayerData) -> dict[str, Any]:
     rates = _rates(f"{who}_", data.doubts, data.not_first_turns, data.honest_times, data.dishonest_times)
     return {who: data.id, f"{who}_cards": data.n_cards, **rates}
-
-
-def _table(players: Collection[PlayerData]) -> dict[str, Any]:
-    return _rates(
-        "table_",
-        sum([data.doubts for data in players]),
-        sum([data.not_first_turns for data in players]),
-        sum([data.honest_times for data in players]),
-        sum([data.dishonest_times for data in players]),
-    )
 
 
 def _rates(who: str, doubts: int, chances: int, honest: int, dishonest: int) -> dict[str, Any]:

@@ -111,24 +111,20 @@ def chance_to_win(values: Mapping[str, str]) -> float | None:
 def reason(values: Mapping[str, str], answer: bool) -> str | None:
     """Return the reason for `house-sharp`'s answer, or None if the facts are missing."""
     try:
-        return _reason(values, answer)
+        node = values["node"]
+        if int(values["own_cards"]) <= _MAX_PLAY and values["win_rule"] == "immediate":
+            return "I can play all my cards at once, and nobody can doubt the last ones."
+        if node == "C":
+            return _reason_to_doubt(values, answer)
+        if node == "A":
+            return "I open and choose the number, so I do not need to bluff."
+        if node == "D":
+            held, rate = _cards_of_number(values), _rate(values["next_doubt_rate"], values["table_doubt_rate"])
+            view = f"I hold {held}, and the next player doubts about {100 * rate:.0f} % of the time"
+            return f"{view}: a bluff gets rid of more cards." if answer else f"{view}: I play them honestly."
+        return "The more cards I play, the sooner I am out."
     except (LookupError, ValueError, ArithmeticError):
         return None  # the answer itself is still good
-
-
-def _reason(values: Mapping[str, str], answer: bool) -> str:
-    node = values["node"]
-    if int(values["own_cards"]) <= _MAX_PLAY and values["win_rule"] == "immediate":
-        return "I can play all my cards at once, and nobody can doubt the last ones."
-    if node == "C":
-        return _reason_to_doubt(values, answer)
-    if node == "A":
-        return "I open and choose the number, so I do not need to bluff."
-    if node == "D":
-        held, rate = _cards_of_number(values), _rate(values["next_doubt_rate"], values["table_doubt_rate"])
-        view = f"I hold {held}, and the next player doubts about {100 * rate:.0f} % of the time"
-        return f"{view}: a bluff gets rid of more cards." if answer else f"{view}: I play them honestly."
-    return "The more cards I play, the sooner I am out."
 
 
 def _reason_to_doubt(values: Mapping[str, str], answer: bool) -> str:
