@@ -61,7 +61,10 @@ def model_moment(story: Mapping[str, Any], *, only_lies: bool = False) -> ModelM
 
     Return None if no model lied or made a mistake. With `only_lies`, mistakes and caught lies do not count.
     """
-    piles = [_pile(story, panels) for panels in panel_states(story)]
+    piles = []  # cards on the table, by turn
+    for panels in panel_states(story):
+        plays = [play for panel in panels for play in panel.get("plays", ())]
+        piles.append(sum(len(story["plays"][play][2]) for play in plays))
     found = [
         (bool(words), piles[opens], -at, event, opens, one, words)
         for at, event, opens, one, words in _moments(story, only_lies)
@@ -95,7 +98,3 @@ def _moments(story: Mapping[str, Any], only_lies: bool) -> Iterator[tuple[int, s
             end = "was caught" if turn in caught else "got away with it"
             about = f" about {claim}" if (claim := now.get("speech", "").rstrip("!")) else ""
             yield place, f"{name} lied{about} and {end}", caught.get(turn, turn), one, words
-
-
-def _pile(story: Mapping[str, Any], panels: list[dict[str, Any]]) -> int:
-    return sum(len(story["plays"][play][2]) for panel in panels for play in panel.get("plays", ()))

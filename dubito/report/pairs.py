@@ -1,6 +1,7 @@
 """Pages that compare two contenders' choices at the same positions of the same deals."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Final
 
@@ -56,7 +57,8 @@ def compare_pages(
     table = pairs_table(pairs, relation.deals, results)
     paths = ["compare.html" if not place else f"compare-{place + 1}.html" for place in range(len(pairs))]
     table = table.with_links([path if place < _MAX_PAIRS else None for place, path in enumerate(paths)])
-    with_pages = table.first_rows(_MAX_PAIRS)
+    first_rows = [replace(one, values=one.values[:_MAX_PAIRS], links=one.links[:_MAX_PAIRS]) for one in table.columns]
+    with_pages = replace(table, columns=first_rows)
     titles = [f"{one_line(pair.one.name)} and {one_line(pair.other.name)}" for pair in pairs[:_MAX_PAIRS]]
     for place, (path, pair) in enumerate(zip(paths[:_MAX_PAIRS], pairs, strict=False)):
         answer, sure = describe_winner(relation.only(pair.one.name, pair.other.name))

@@ -94,11 +94,6 @@ class ReplayedGame:
     ending: str
     score: float
 
-    def cards_after(self, turn: int) -> int | None:
-        """Return how many cards the contender holds after the next turn, in games that show hands."""
-        held = count_cards(self.story)
-        return held[min(turn + 1, len(held) - 1)][self.seat] if held else None
-
 
 @dataclass(frozen=True)
 class Split:
@@ -116,9 +111,12 @@ class Split:
 
     @property
     def rank(self) -> tuple[float, int]:
-        """The sort key: the cost, then the difference in cards."""
-        one, other = (game.cards_after(self.turn) or 0 for game in self.games)
-        return -abs(self.cost), -abs(one - other)
+        """The sort key: the cost, then the difference in the contenders' cards after the next turn."""
+        cards = []
+        for game in self.games:
+            held = count_cards(game.story)  # empty if the game does not show hands
+            cards.append(held[min(self.turn + 1, len(held) - 1)][game.seat] if held else 0)
+        return -abs(self.cost), -abs(cards[0] - cards[1])
 
     def kinds(self, results: Results) -> tuple[str, str]:
         one, other = (self.kind(game, results) for game in self.games)

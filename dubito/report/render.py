@@ -5,7 +5,7 @@ Templates escape all texts. JSON data is embedded in a form that cannot close it
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import CodeType
 from typing import Any, Final
@@ -78,11 +78,11 @@ class Site:
         return replace(self, pages=[one for one in self.pages if one != page])
 
 
+@dataclass(eq=False)
 class _TemplateCache(BytecodeCache):
     """Cache of compiled templates, shared by all reports of a process."""
 
-    def __init__(self) -> None:
-        self._code = dict[tuple[str, str], CodeType]()
+    _code: dict[tuple[str, str], CodeType] = field(default_factory=dict)
 
     def load_bytecode(self, bucket: Bucket) -> None:
         bucket.code = self._code.get((bucket.key, bucket.checksum))

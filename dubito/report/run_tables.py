@@ -504,6 +504,8 @@ def model_columns(models: Mapping[str, PlayerLog], shown: Sequence[str]) -> list
     logs = [models[name] for name in shown]
     causes = sorted({outcome for log in models.values() for outcome in log.outcomes if ":" in outcome})
     fallbacks = [fallback_share(log.outcomes) if log.decisions else None for log in logs]
+    likely = [None if log.picodollars is None else log.likely for log in logs]
+    saved = [None if log.picodollars is None else log.saved for log in logs]
     costs = [log.picodollars // log.games if log.picodollars is not None and log.games else None for log in logs]
     columns = [
         Column("player", "model player", "player", shown),
@@ -522,9 +524,9 @@ def model_columns(models: Mapping[str, PlayerLog], shown: Sequence[str]) -> list
         ),
         Column("cost", "cost", "dollars", [log.picodollars for log in logs]),
         Column("billed", "billed", "dollars", [log.billed for log in logs]),
-        Column("assumed", "assumed", "dollars", [_if_priced(log, log.likely) for log in logs]),
+        Column("assumed", "assumed", "dollars", likely),
         Column("cost_a_game", "cost per game", "dollars", costs),
-        Column("saved", "saved by the provider's cache", "dollars", [_if_priced(log, log.saved) for log in logs]),
+        Column("saved", "saved by the provider's cache", "dollars", saved),
     ]
     if any(log.has_other_names for log in models.values()):
         columns.append(Column("ids", "answered by", "text", [", ".join(log.ids) or None for log in logs], detail=True))
@@ -533,10 +535,6 @@ def model_columns(models: Mapping[str, PlayerLog], shown: Sequence[str]) -> list
 
 def _share(count: int, of: int) -> float | None:
     return count / of if of else None
-
-
-def _if_priced(log: PlayerLog, amount: int) -> int | None:
-    return None if log.picodollars is None else amount
 
 
 def decisions_table(source: Run, name: str, key: str) -> ResultTable:

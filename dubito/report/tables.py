@@ -113,10 +113,6 @@ class ResultTable:
         first, *others = self.columns
         return replace(self, columns=[replace(first, links=links), *others])
 
-    def first_rows(self, count: int) -> "ResultTable":
-        columns = [replace(one, values=one.values[:count], links=one.links[:count]) for one in self.columns]
-        return replace(self, columns=columns)
-
     @property
     def rows(self) -> list[tuple[Value, ...]]:
         return [*zip(*(column.values for column in self.columns), strict=True)]

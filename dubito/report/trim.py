@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
@@ -9,14 +10,6 @@ from dubito.report.render import embed_json
 from dubito.report.sender import SharedGame
 from dubito.report.tables import GamePage
 from dubito.show.story import Texts, panel_states
-
-
-def _without_bodies(story: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _with_attempts(story, raw=None)
-
-
-def _without_requests(story: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _with_attempts(story, raw=None, system=[], said=[])
 
 
 def _with_attempts(story: Mapping[str, Any], **changed: Any) -> Mapping[str, Any]:
@@ -28,16 +21,20 @@ def _with_attempts(story: Mapping[str, Any], **changed: Any) -> Mapping[str, Any
     def copy_text(runs: list[int] | None, old: Texts, new: Texts) -> list[int] | None:
         return None if runs is None else new.add(old.read(runs))
 
-    def shorten_attempt(attempt: Mapping[str, Any]) -> dict[str, Any]:
-        one = {**attempt, **changed}
-        said = [[role, copy_text(runs, pieces, kept)] for role, runs in one["said"]]
-        texts = {key: copy_text(one[key], pieces, kept) for key in ("reply", "raw")}
-        system = [copy_text(runs, shared, rest) for runs in one["system"]]
-        return one | texts | {"said": said, "system": system, "rest": copy_text(one["rest"], shared, rest)}
-
     if not story["decisions"]:
         return story
-    decisions = [{**one, "attempts": [shorten_attempt(each) for each in one["attempts"]]} for one in story["decisions"]]
+    decisions = []
+    for decision in story["decisions"]:
+        attempts = []
+        for attempt in decision["attempts"]:
+            one = {**attempt, **changed}
+            said = [[role, copy_text(runs, pieces, kept)] for role, runs in one["said"]]
+            texts = {key: copy_text(one[key], pieces, kept) for key in ("reply", "raw")}
+            system = [copy_text(runs, shared, rest) for runs in one["system"]]
+            attempts.append(
+                one | texts | {"said": said, "system": system, "rest": copy_text(one["rest"], shared, rest)}
+            )
+        decisions.append({**decision, "attempts": attempts})
     return {**story, "decisions": decisions, "pieces": kept.pieces, "shared": rest.pieces}
 
 
@@ -57,8 +54,8 @@ def _trim_data(trim: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Trim:
 
 
 TRIMS: Final[tuple[tuple[str, Trim], ...]] = (  # applied in order, each with a description of what it leaves out
-    ("the raw bodies of replies", _trim_data(_without_bodies)),
-    ("the prompts", _trim_data(_without_requests)),
+    ("the raw bodies of replies", _trim_data(partial(_with_attempts, raw=None))),
+    ("the prompts", _trim_data(partial(_with_attempts, raw=None, system=[], said=[]))),
     ("the winning chances", _trim_data(_without_odds)),
     ("the models' texts", _trim_data(_without_decisions)),
     ("the record", lambda shared: replace(shared, record="")),
