@@ -37,16 +37,15 @@ def fallback_share(outcomes: Mapping[str, int]) -> float:
     return fallbacks / sum(outcomes.values()) if fallbacks else 0.0
 
 
-def player_bounds(tally: Tally, results: Results, player: int, seats: int, measured: Sequence[int]) -> FallbackBounds:
-    return _bounds(tally.tables["touched"].get((player,)), results, seats, measured)
-
-
 def contender_bounds(tally: Tally, results: Results, contender: int, seats: int = 1) -> FallbackBounds:
     deals, *measured = tally.tables["contended"][contender,]
-    return _bounds(tally.tables["touched_contenders"].get((contender,)), results, seats * deals, measured)
+    return fallback_bounds(tally.tables["touched_contenders"].get((contender,)), results, seats * deals, measured)
 
 
-def _bounds(sums: Sequence[int] | None, results: Results, seats: int, measured: Sequence[int]) -> FallbackBounds:
+def fallback_bounds(
+    sums: Sequence[int] | None, results: Results, seats: int, measured: Sequence[int]
+) -> FallbackBounds:
+    """Return the bounds over `seats`, given a row of `touched` or `touched_contenders`, if any, and all measures."""
     if not seats:
         return FallbackBounds(0, 0, {key: results.measure(key).span or (0.0, 1.0) for key in results.headline})
     touched, *theirs = sums or (0, *(0 for _ in results.headline))

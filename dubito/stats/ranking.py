@@ -21,7 +21,7 @@ from itertools import combinations
 from typing import Any, Final
 
 from dubito.game import FALLBACK_TURNS, FORFEITS, Game, Measure, PlayerKind, Results
-from dubito.stats.players import FallbackBounds, contender_bounds, player_bounds
+from dubito.stats.players import FallbackBounds, contender_bounds, fallback_bounds
 from dubito.stats.rates import (
     ERROR,
     Rate,
@@ -414,7 +414,7 @@ def ranking(tally: Tally, names: Sequence[str], results: Results) -> list[Rankin
             deviation_by_prev=by_prev,
             fallback_turns=sums[FALLBACK_TURNS],
             forfeits=sums.get(FORFEITS, 0),
-            bounds=player_bounds(tally, results, player, games, measured[::3]),
+            bounds=fallback_bounds(tally.tables["touched"].get((player,)), results, games, measured[::3]),
         )
         rows.append(row)
     first = results.measures[0].key

@@ -9,7 +9,7 @@ import json
 import struct
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations, islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
@@ -50,11 +50,6 @@ class Outcome:
         """Return whether a bot's fallback played for this seat, or the seat forfeited."""
         own, (turns, forfeits) = self.counts[seat], results.failure_counts
         return own[turns] > 0 or own[forfeits] > 0
-
-    def has_same_numbers(self, other: "Outcome") -> bool:
-        """Return whether another game has the same numbers, even if others played it."""
-        mine, theirs = ((each.capped, each.game_counts, each.marks, each.counts) for each in (self, other))
-        return mine == theirs
 
     def pack(self) -> bytes:
         """Pack the width in bytes (nearly always 1) and then every number in that width, little-endian."""
@@ -148,6 +143,7 @@ Measured = tuple[int, ...]  # every measure of a seat
 Duel = tuple[int, int, Measured, Measured]  # the players in seats 0 and 1, and the measures of each
 
 
+@dataclass(eq=False)
 class Tally:
     """Sums over games. Players are indexes into `Experiment.players`, buckets are indexes into the game's buckets.
 
@@ -186,8 +182,7 @@ class Tally:
                 sum y, sum y^2, sum y*m; then the sum of the stated probabilities, in millionths
     """
 
-    def __init__(self) -> None:
-        self.tables: dict[str, dict[SumKey, list[int]]] = {name: {} for name in _TABLES}
+    tables: dict[str, dict[SumKey, list[int]]] = field(default_factory=lambda: {name: {} for name in _TABLES})
 
     def add(self, table: str, key: SumKey, values: Sequence[int]) -> None:
         rows = self.tables.setdefault(table, {})
@@ -419,9 +414,10 @@ def split_by_contender(games: Sequence[T], seats: int) -> list[tuple[T, ...]]:
 
 def add_same_games(tally: Tally, outcomes: Sequence[Outcome]) -> None:
     """Add the pairs of contenders with the same numbers in all of a deal's games."""
-    deal = split_by_contender(outcomes, _seats_of_contender(outcomes))
+    numbers = [(game.capped, game.game_counts, game.marks, game.counts) for game in outcomes]  # without the players
+    deal = split_by_contender(numbers, _seats_of_contender(outcomes))
     for one, other in combinations(range(len(deal)), 2):
-        if all(map(Outcome.has_same_numbers, deal[one], deal[other])):
+        if deal[one] == deal[other]:
             tally.add("same", (one, other), [1])
 
 
