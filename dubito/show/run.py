@@ -111,12 +111,9 @@ class ReplayedGames:
         ((row, record),) = rows
         outcome = self.source.outcome(row)
         names = [self.source.names[player] for player in outcome.seats]
-        return self._session(game, names, record), names, outcome
-
-    def _session(self, game: int, names: list[str], record: str | None) -> Session:
         if record is not None:
             try:
-                return self._from_record(game, names, read_record(record, self.source.db.path))
+                return self._from_record(game, names, read_record(record, self.source.db.path)), names, outcome
             except (UsageError, ValueError):  # invalid rules or outputs
                 raise CannotShowGame("its record was modified or is damaged") from None
         changed = self._changed_bots()
@@ -126,7 +123,7 @@ class ReplayedGames:
         session, seated = self._seat_players(game)
         if seated != names:
             raise CannotShowGame("its seed assigns other seats because Dubito has changed since then")
-        return session
+        return session, names, outcome
 
     def _seat_players(self, number: int) -> tuple[Session, list[str]]:
         self._changed_bots()

@@ -16,7 +16,7 @@ from dubito.game.moves import Forfeit, require_whole_game
 from dubito.game.reader import A_PERSON, THE_PERSON, YOU, name_seats, table_reader
 from dubito.game.record import GameRecord
 from dubito.game.seeds import Seed
-from dubito.game.words import Line, Marks, Panel, Play, describe_forfeit, describe_start, list_faces
+from dubito.game.words import Line, Marks, Panel, Play, Teller, describe_forfeit, describe_start, list_faces
 from dubito.llm.answers import extract_reasoning
 from dubito.llm.protocols import conversation, find_protocol, parse_stored_request, read_recorded_reply
 from dubito.llm.questions import parse_odds
@@ -38,7 +38,8 @@ def story_of_game(session: Session, names: Sequence[str]) -> dict[str, Any]:
     propagate.
     """
     truths: list[bool | None] = []
-    whole = _Story(session).build(_note_truths(session, truths), names)
+    teller = session.game.words.teller(session.state, session.reader)
+    whole = _Story(session, teller).build(_note_truths(session, truths), names)
     lie, _ = session.game.results.lie_words
     return whole | {"truths": truths, "lie": lie}
 
@@ -136,28 +137,27 @@ def winners_of_ending(results: Results, ending: Ending) -> list[int]:
     return winners(results, buckets, [(*counts, 0) for counts in ending.counts])
 
 
+@dataclass(eq=False)
 class _Story:
     """Describes a game. Each turn consists of its sentences, the truth and the changed panels."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._words = session.game.words
-        self._teller = self._words.teller(session.state, session.reader)
-        self._faces: dict[str, int] = {}  # index of each card that is drawn, by name
-        self._plays: dict[str, int] = {}  # index of each play, by its JSON
+    session: Session
+    teller: Teller[Any]
+    _faces: dict[str, int] = field(default_factory=dict)  # index of each card that is drawn, by name
+    _plays: dict[str, int] = field(default_factory=dict)  # index of each play, by its JSON
 
     def build(self, moments: Iterable[Moment], names: Sequence[str]) -> dict[str, Any]:
         """Return the game's data. The moves of a turn form one step in the viewer."""
-        state, words = self._session.state, self._words
-        self._panels = self._before = dealt = [*map(self._panel, self._teller.panels())]
-        start = describe_start(words, state, self._session.reader)
+        state, words = self.session.state, self.teller.words
+        self._panels = self._before = dealt = [*map(self._panel, self.teller.panels())]
+        start = describe_start(words, state, self.session.reader)
         turns: list[dict[str, Any]] = []
         story: list[str] = []
         turn, played = _Turn(), state.turns_played
         for moment in moments:
             self._add_move(turn, moment)
             if state.over or state.turns_played != played:
-                now = [*map(self._panel, self._teller.panels())]
+                now = [*map(self._panel, self.teller.panels())]
                 changed = self._changes(now)
                 self._panels = self._before = now
                 truth = [[line.truth, self._indexes(line.cards)] for line in turn.lines if line.truth]
@@ -165,7 +165,7 @@ class _Story:
                 story.append(" ".join(line.sentence for line in turn.lines if line.sentence))
                 turn, played = _Turn(), state.turns_played
             else:
-                self._before = [*map(self._panel, self._teller.panels())]
+                self._before = [*map(self._panel, self.teller.panels())]
         return {
             "names": list(names),
             "start": start,
@@ -174,25 +174,25 @@ class _Story:
             "panels": dealt,
             "turns": turns,
             "story": story,
-            "ending": self._teller.ending()[0] if state.over else "",
+            "ending": self.teller.ending()[0] if state.over else "",
         }
 
     def _add_move(self, turn: "_Turn", moment: Moment) -> None:
         turn.movers.append(moment.seat)
         if isinstance(moment.output, Forfeit):
-            turn.lines.append(Line(describe_forfeit(moment.output.seat, self._session.reader, self._session.game)))
+            turn.lines.append(Line(describe_forfeit(moment.output.seat, self.session.reader, self.session.game)))
             turn.marks.append(Marks(("forfeit",)))
             return
-        turn.lines += self._teller.describe_move(moment.seat, moment.output, moment.events)
-        turn.marks.append(self._teller.marks)
-        if (scene := self._teller.scene) is not None:
+        turn.lines += self.teller.describe_move(moment.seat, moment.output, moment.events)
+        turn.marks.append(self.teller.marks)
+        if (scene := self.teller.scene) is not None:
             turn.scene = asdict(scene) | {
                 "cards": self._indexes(scene.cards),
                 "wrong": [card in scene.wrong for card in scene.cards],
                 "panels": self._changes(self._before),  # the panels before the scene
             }
         public = [event for event in moment.events if event.only is None]
-        if moment.seat == turn.movers[0] and (speech := self._words.speech(moment.output, public)):
+        if moment.seat == turn.movers[0] and (speech := self.teller.words.speech(moment.output, public)):
             turn.speech = speech
 
     def _changes(self, now: list[dict[str, Any]]) -> dict[int, Any]:
