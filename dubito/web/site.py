@@ -125,7 +125,7 @@ class PlaySite:
 
     def lobby(self, visit: Visit) -> PageAnswer:
         game, unfinished = self._game(visit), self.tables.unfinished(visit.secret)
-        words, choices, (least, most) = game.words, self.tables.choices(game.name), self._sizes(game)
+        words, choices, (least, most) = game.words, self.tables.opponents_of(game.name).choices(), self._sizes(game)
         bots, moment = [choice.name for choice in choices if not choice.asks], self.tables.moment
         return _page(
             "lobby",
@@ -148,7 +148,7 @@ class PlaySite:
             moment=moment.moment.rsplit(":", 2) if moment else None,
             others=join_names(moment.bots) if moment else "",
             taken=moment.seat if moment else None,
-            unfinished="" if unfinished is None else self.tables.game(unfinished.game).words.TITLE,
+            unfinished="" if unfinished is None else self.tables.opponents_of(unfinished.game).game.words.TITLE,
             rivals="" if unfinished is None else join_names(unfinished.bots),
             fared=self.tables.summaries.records_against(game.name),
         )
@@ -157,7 +157,7 @@ class PlaySite:
         return game.seat_range(self.tables.rules(game, {}))
 
     def _tile(self, game: Game) -> "_Tile":
-        words, choices, (least, most) = game.words, self.tables.choices(game.name), self._sizes(game)
+        words, choices, (least, most) = game.words, self.tables.opponents_of(game.name).choices(), self._sizes(game)
         others = min(max(4, least), most) - 1
         models, names = ([choice.name for choice in choices if bool(choice.asks) is asks] for asks in (True, False))
         levels = words.strengths([choice.name for choice in choices]) or [("medium", words.default_bots(names))]
@@ -189,7 +189,7 @@ class PlaySite:
         )
 
     def _game(self, visit: Visit) -> Game:
-        return self.tables.game(visit.query.get("game", self.tables.games[0].name))
+        return self.tables.opponents_of(visit.query.get("game", self.tables.games[0].name)).game
 
     def games(self, visit: Visit) -> PageAnswer:
         dealt = [(deal_time(name, one), name, one) for name, one in self.tables.summaries().items()]

@@ -29,7 +29,7 @@ from dubito.game.record import Records, Strict
 from dubito.game.seeds import TEXT_PATTERN
 from dubito.game.words import Option, Panel, Question, describe_answers, list_faces
 from dubito.show.lie_review import LieReview
-from dubito.show.opponents import FamilyGames, Opponent, Opponents, as_sentence, describe_trouble
+from dubito.show.opponents import FamilyGames, Opponents, as_sentence, describe_trouble
 from dubito.show.person import SEEDS, Setup, Sitting, seat_person, set_up
 from dubito.show.session import Moment
 from dubito.show.story import winners_of_ending
@@ -283,19 +283,6 @@ class LiveTable:
         }
 
 
-def resume_table(kept: TableFile, opponents: Callable[[str], Opponents]) -> LiveTable:
-    """Replay a file's game.
-
-    Raises Refused if this fails, for example because the game is missing or a bot now plays differently.
-    """
-    try:
-        live = LiveTable(kept, opponents(kept.setup.game))
-        live.sitting.replay(kept.outputs, live.step)
-    except DubitoError as error:
-        raise Refused(410, as_sentence(f"this game cannot continue: {error}")) from None
-    return live
-
-
 def parse_table(text: str) -> TableFile:
     """Parse a table's file. Raises Refused if it is damaged."""
     try:
@@ -383,29 +370,25 @@ class Tables:
     @property
     def games(self) -> list[Game]:
         """The games that the lobby shows with a picture."""
-        others = [name for name in self._family.featured if name not in self._opponents]
-        return [self.game(name) for name in [*self._opponents, *others] if not self._is_hidden(name)]
-
-    def _is_hidden(self, name: str) -> bool:
-        return name in self._family.names and name not in self._family.featured
+        family = self._family
+        own = [name for name in self._opponents if name in family.featured or name not in family.names]
+        others = [name for name in family.featured if name not in self._opponents]
+        return [self.opponents_of(name).game for name in (*own, *others)]
 
     @property
     def more_games(self) -> list[tuple[str, list[str]]]:
         """The other games of the family under a title, those in which something is hidden first."""
-        more = [name for name in self._family.names if self._is_hidden(name)]
+        more = [name for name in self._family.names if name not in self._family.featured]
         hidden, is_open = ([name for name in more if (name in self._family.open) is so] for so in (False, True))
         titled = [("more games with hidden cards or moves", hidden), ("games in which nothing is hidden", is_open)]
         return [(title, names) for title, names in titled if names]
-
-    def game(self, name: str) -> Game:
-        return self._load_opponents(name).game
 
     def options(self, game: Game) -> list[Option]:
         """Return the rules of a game that the person can choose.
 
         A rule that the server fixes has only one value.
         """
-        settled = self._load_opponents(game.name).settled
+        settled = self.opponents_of(game.name).settled
         options = [
             replace(one, values=[each for each in one.values if settled.get(one.rule, each[0]) == each[0]])
             for one in game.words.options()
@@ -413,13 +396,11 @@ class Tables:
         return [option for option in options if option.values]
 
     def rules(self, game: Game, chosen: Mapping[str, Any]) -> BaseModel:
-        rules: BaseModel = game.rules(**{**chosen, **self._load_opponents(game.name).settled})
+        rules: BaseModel = game.rules(**{**chosen, **self.opponents_of(game.name).settled})
         return rules
 
-    def choices(self, game: str) -> list[Opponent]:
-        return self._load_opponents(game).choices()
-
-    def _load_opponents(self, game: str) -> Opponents:
+    def opponents_of(self, game: str) -> Opponents:
+        """Return the possible players of a game. Raises UsageError if it is unknown."""
         if game not in self._opponents:
             find = self._family.find if game in self._family.names else self._no_opponents
             self._opponents[game] = find(game)
@@ -433,7 +414,7 @@ class Tables:
 
         Return the table's secret and what they see.
         """
-        opponents = self._load_opponents(asked.game)
+        opponents = self.opponents_of(asked.game)
         opponents.check(asked.bots)
         game = opponents.game
         try:
@@ -451,13 +432,13 @@ class Tables:
 
     def open_saved(self, setup: Setup, old: str | None) -> tuple[str, dict[str, Any]]:
         """Seat a person at a turn of a saved game, like `open`."""
-        opponents = self._load_opponents(setup.game)
+        opponents = self.opponents_of(setup.game)
         opponents.check(setup.bots)
         opponents.require_movable(setup.bots)
         return self._seat(setup, old, chosen=True)
 
     def _seat(self, setup: Setup, old: str | None, *, chosen: bool) -> tuple[str, dict[str, Any]]:
-        now, opponents = self._clock(), self._load_opponents(setup.game)
+        now, opponents = self._clock(), self.opponents_of(setup.game)
         with self._lock:
             taken = self._sweep(now)
             mine = self._path(old or "")
@@ -503,7 +484,7 @@ class Tables:
         """Return the setup of the person's game if the game is not over."""
         with self._lock, suppress(Refused, UsageError):
             kept = self._read_table(secret)[2]
-            self._load_opponents(kept.setup.game)
+            self.opponents_of(kept.setup.game)
             return kept.setup if kept.record is None else None
         return None
 
@@ -581,7 +562,11 @@ class Tables:
         known, live = self._live.get(path, ("", None))
         if live is None or known != text:
             self._forget(path)
-            live = resume_table(kept, self._load_opponents)
+            try:
+                live = LiveTable(kept, self.opponents_of(kept.setup.game))
+                live.sitting.replay(kept.outputs, live.step)
+            except DubitoError as error:  # for example, the game is missing or a bot now plays differently
+                raise Refused(410, as_sentence(f"this game cannot continue: {error}")) from None
             self._live[path] = text, live
             self._resume(path, live)
         return path, live

@@ -6,6 +6,7 @@ The pages look like the pages of saved games, and poll for updates: moves, model
 import secrets
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -111,32 +112,33 @@ class LiveGame(GameSource):
         return whole | asked | framed | moves_now
 
 
+@dataclass(eq=False)
 class RunGames(GameSource):
     """The games of a run that may still be in progress."""
 
     opens = "#play"
 
-    def __init__(self, followed: FollowedRun, given: str) -> None:
-        """Follow a run. `given` is how the user named it."""
-        self._followed, self._lock, self._given = followed, threading.Lock(), given
+    followed: FollowedRun
+    given: str  # how the user named the run
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def newest(self) -> int:
         with self._lock:
-            return max(self._followed.finished())
+            return max(self.followed.finished())
 
     def has_ended(self) -> bool:
-        return not self._followed.is_playing
+        return not self.followed.is_playing
 
     def data(self, game: int) -> dict[str, Any]:
         with self._lock:
-            self._followed.reload()
-            if game not in self._followed.finished():
+            self.followed.reload()
+            if game not in self.followed.finished():
                 raise UsageError(f"game {game} of the run is not finished")
-            whole = self._followed.games.play(game)
-            asked = self._followed.questions(game, whole)
+            whole = self.followed.games.play(game)
+            asked = self.followed.questions(game, whole)
         final = page_title(f"Game {game}", whole["names"], whole["winners"])
-        about = f"Game {game} of the run {self._followed.source.folder.name}."
-        on = play_on(self._given, game, whole["kinds"])
+        about = f"Game {game} of the run {self.followed.source.folder.name}."
+        on = play_on(self.given, game, whole["kinds"])
         return whole | asked | on | _page_fields(whole["names"], final, about, True, [])
 
 
@@ -165,24 +167,25 @@ def watching_app(shown: GameSource, host: str, allowed: Sequence[str] = ()) -> S
     return build_site(host, routes, {DubitoError: _error_response}, allowed)
 
 
+@dataclass(eq=False)
 class _Pages:
     """The route handlers, each run in a thread."""
 
-    def __init__(self, shown: GameSource) -> None:
-        self._shown, self._viewer = shown, Viewer(Renderer(_SITE), "games")
-        # Identifies this server's pages, since a page of an earlier game may still be open.
-        self._mark = secrets.token_hex(8)
+    shown: GameSource
+    viewer: Viewer = field(default_factory=lambda: Viewer(Renderer(_SITE), "games"))
+    # Identifies this server's pages, since a page of an earlier game may still be open.
+    mark: str = field(default_factory=lambda: secrets.token_hex(8))
 
     def first(self, request: Request) -> Response:
-        return RedirectResponse(f"/games/{self._shown.newest()}{self._shown.opens}")
+        return RedirectResponse(f"/games/{self.shown.newest()}{self.shown.opens}")
 
     def game(self, request: Request) -> Response:
         game: int = request.path_params["game"]
-        data = self._shown.data(game)
+        data = self.shown.data(game)
         title, about, warnings = data.pop("title"), data.pop("about"), data.pop("warnings")
         del data["truths"]
-        live = {"game": game, "news": NEWS, "mark": self._mark}
-        return HTMLResponse(self._viewer(GamePage("/games/", title, about, data | {"live": live}, "", warnings)))
+        live = {"game": game, "news": NEWS, "mark": self.mark}
+        return HTMLResponse(self.viewer(GamePage("/games/", title, about, data | {"live": live}, "", warnings)))
 
     def news(self, request: Request) -> Response:
         """Return the items that a page does not have yet. The page sends the number of items that it has."""
@@ -193,13 +196,13 @@ class _Pages:
             raise HTTPException(
                 400, "The request must name the game and the number of items that the page has."
             ) from None
-        if query.get("mark") != self._mark:
+        if query.get("mark") != self.mark:
             raise UsageError("this server now shows another game; reload the page")
-        self._shown.on_page_open()
-        newest, ended = self._shown.newest(), self._shown.has_ended()
+        self.shown.on_page_open()
+        newest, ended = self.shown.newest(), self.shown.has_ended()
         news: dict[str, Any] = {"newest": newest, "ended": ended}
         if has:
-            data = self._shown.data(game)
+            data = self.shown.data(game)
             del data["truths"]
             news |= data | {key: data[key][number:] for key, number in has.items()}
         return JSONResponse(escape_values(news))
