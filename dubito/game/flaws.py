@@ -6,6 +6,7 @@ of them.
 
 from collections.abc import Collection, Iterator, Sequence
 from inspect import get_annotations
+from itertools import chain
 from typing import Final, get_args
 
 from dubito.errors import find_similar, join_names, one_line
@@ -143,10 +144,10 @@ def find_ending_flaws(ending: object, results: Results, seats: int) -> Iterator[
         if len(counts) != len(results.seat_counts):
             yield f"ending() has {len(counts)} counts of seat {seat}, but needs {_count_and_list(results.seat_counts)}"
             return
-    if not all(type(number) is int and number >= 0 for number in _numbers(ending)):
-        wrong = next(number for number in _numbers(ending) if not (type(number) is int and number >= 0))
-        yield f"ending() has {_shorten(wrong)}, but marks and counts are whole numbers from 0"
-        return
+    for number in chain(ending.game_counts, ending.marks, *ending.counts):
+        if not (type(number) is int and number >= 0):
+            yield f"ending() has {_shorten(number)}, but marks and counts are whole numbers from 0"
+            return
     yield from _check_buckets(ending, results)
     for mark in ending.marks if results.standing else ():
         standing = results.standing(mark, seats, ending.capped) if results.standing else 0
@@ -157,13 +158,6 @@ def find_ending_flaws(ending: object, results: Results, seats: int) -> Iterator[
 
 def _count_and_list(counts: Collection[str]) -> str:
     return f"{len(counts)} ({', '.join(counts)})"
-
-
-def _numbers(ending: Ending) -> Iterator[int]:
-    yield from ending.game_counts
-    yield from ending.marks
-    for counts in ending.counts:
-        yield from counts
 
 
 def _check_buckets(ending: Ending, results: Results) -> Iterator[str]:

@@ -15,14 +15,13 @@ from dubito.game import Lie, PlayerKind, Results
 from dubito.game.seeds import SeedSecrecy
 from dubito.stats.ranking import (
     Contender,
-    PairRow,
     contender_pairs,
     contender_ranking,
     ranking,
     relate_contenders,
 )
 from dubito.stats.rates import Rate
-from dubito.stats.relation import PRELIMINARY, ComparedPair, PairOutcome, Relation, WithheldReason
+from dubito.stats.relation import PRELIMINARY, PairOutcome, Relation, WithheldReason
 from dubito.stats.stopping import PairVerdict
 from dubito.stats.tally import Tally
 from dubito.store.spend import PICO, PlayerLog
@@ -509,21 +508,19 @@ def contenders(
     ]
 
 
-def _difference(row: PairRow, pair: ComparedPair) -> Difference:
-    winners = {"better": row.one.name, "worse": row.other.name}
-    return part_of(Difference, pair, relation=pair.outcome, winner=winners.get(pair.outcome), verdict=pair.stop_test)
-
-
 def pairs(tally: Tally, compared: Sequence[Contender], results: Results) -> list[PairResult]:
     """Return all pairs of contenders, best first."""
-    return [
-        PairResult(
-            one=row.one.name,
-            other=row.other.name,
-            differences={key: _difference(row, difference) for key, difference in row.differences.items()},
-        )
-        for row in contender_pairs(tally, compared, results)
-    ]
+    listed = []
+    for row in contender_pairs(tally, compared, results):
+        winners = {"better": row.one.name, "worse": row.other.name}
+        differences = {
+            key: part_of(
+                Difference, pair, relation=pair.outcome, winner=winners.get(pair.outcome), verdict=pair.stop_test
+            )
+            for key, pair in row.differences.items()
+        }
+        listed.append(PairResult(one=row.one.name, other=row.other.name, differences=differences))
+    return listed
 
 
 def comparison(tally: Tally, compared: Sequence[Contender], results: Results) -> ComparedResult | None:

@@ -5,7 +5,7 @@ Templates escape all texts. JSON data is embedded in a form that cannot close it
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from types import CodeType
 from typing import Any, Final
@@ -74,9 +74,6 @@ class Site:
     served: bool = False  # whether a server with its own security policy serves the page, with all data inside
     address: str | None = None  # URL, ending in `/`; empty if unknown, None if the site is not published
 
-    def without(self, page: tuple[str, str]) -> "Site":
-        return replace(self, pages=[one for one in self.pages if one != page])
-
 
 @dataclass(eq=False)
 class _TemplateCache(BytecodeCache):
@@ -110,8 +107,9 @@ class Renderer:
             bytecode_cache=_TEMPLATES,
         )
         self._environment.filters["json"] = embed_json
+        self._environment.filters["kind"] = lambda block: _KINDS[type(block)]
         self._environment.tests["long"] = lambda text: len(str(text)) > 40
-        self._environment.globals |= {"site": site, "kind": lambda block: _KINDS[type(block)]}
+        self._environment.globals |= {"site": site}
 
     def __call__(self, page: Page) -> str:
         root = "../" * page.path.count("/")

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from importlib.resources import as_file, files
 from itertools import islice
 from pathlib import Path
@@ -203,7 +204,7 @@ def write_run_pages(
 ) -> None:
     site = Site(name or source.folder.resolve().name, static=static, address=address)
     has_pairs = len(source.contenders) > 1 and source.deals > 0
-    render = Renderer(site if has_pairs else site.without(COMPARE))
+    render = Renderer(site if has_pairs else replace(site, pages=[one for one in site.pages if one != COMPARE]))
     viewer = Viewer(render, "games")
     (folder / "games").mkdir()
     for game in shown.pages():

@@ -584,19 +584,8 @@ class Page:
         return replace(self, sections=sections)
 
     @property
-    def has_charts(self) -> bool:
-        return self._has(Chart)
-
-    @property
-    def has_faces(self) -> bool:
-        return self._has(ScoreChart, ShownPosition, Ladder, Tiles)
-
-    @property
-    def has_positions(self) -> bool:
-        return self._has(ShownPosition)
-
-    def _has(self, *kinds: type[Block]) -> bool:
-        return any(isinstance(block, kinds) for section in self.sections for block in section.blocks)
+    def blocks(self) -> list[Block]:
+        return [block for section in self.sections for block in section.blocks]
 
     @property
     def folds(self) -> bool:
@@ -604,8 +593,7 @@ class Page:
 
     @property
     def tables(self) -> list[ResultTable]:
-        blocks = (block for section in self.sections for block in section.blocks)
-        tables = (block.table if isinstance(block, HeatMap) else block for block in blocks)
+        tables = (block.table if isinstance(block, HeatMap) else block for block in self.blocks)
         return [block for block in tables if isinstance(block, ResultTable)]
 
 

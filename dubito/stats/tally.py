@@ -306,7 +306,8 @@ def sum_deals(deals: Iterable[Sequence[Outcome]], results: Results, failed: Iter
         for player, own in in_deal.items():
             clusters[player, len(own), own[0] if len(own) == 1 else _column_sums(own)] += 1
         if len(outcomes[0].seats) == 2:
-            duels[tuple(map(_duel, outcomes, whole))] += 1
+            games = zip(outcomes, whole, strict=True)
+            duels[tuple((game.seats[0], game.seats[1], own[0], own[1]) for game, own in games)] += 1
         if outcomes[0].contender_seat is not None:
             contended.append(_group_by_contender(outcomes, whole))
     for table, collected in (("seats", seat_rows), ("sizes", sizes)):
@@ -360,10 +361,6 @@ def fallback_sums(measured: Sequence[int], results: Results) -> list[int]:
 
 def _column_sums(rows: Iterable[Sequence[int]]) -> tuple[int, ...]:
     return tuple(map(sum, zip(*rows, strict=True)))
-
-
-def _duel(outcome: Outcome, measured: Sequence[Measured]) -> Duel:
-    return outcome.seats[0], outcome.seats[1], measured[0], measured[1]
 
 
 def _add_duels(tally: Tally, deals: Mapping[tuple[Duel, ...], int], results: Results) -> None:

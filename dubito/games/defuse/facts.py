@@ -62,13 +62,19 @@ class DefuseFacts(Facts[NoRules]):
         while from_top and from_top[-1] == "?":
             from_top.pop()
         between = pile.bomb_range()
+        question = "It is your turn. What do you do?"
+        legal: list[str | int] = [act for act in ACTS if act == DRAW or act in known.hand]
+        if position.node == "place":
+            question = f"Where do you put the bomb? 0 is the top, {pile.size} the bottom."
+            legal = list(range(pile.size + 1))
         return {
             **_steady(),
             "seat": position.seat,
             "history": known.history.copy(),
             "own_moves": known.own_moves.copy(),
             "node": position.node,
-            **_question(position.node, known),
+            "question": question,
+            "legal": legal,
             "hand": {card: n for card in HAND_CARDS if (n := known.hand.count(card))},
             "own_cards": known.sizes[position.seat],
             "other_cards": known.sizes[1 - position.seat],
@@ -95,17 +101,6 @@ class DefuseFacts(Facts[NoRules]):
 @cache
 def _steady() -> dict[str, Any]:
     return {"rule_text": rule_paragraphs(), "objective": OBJECTIVE, "node_texts": _NODES, "meanings": _MEANINGS}
-
-
-def _question(node: str, known: Knowledge) -> dict[str, Any]:
-    if node == "place":
-        last = known.pile.size
-        return {
-            "question": f"Where do you put the bomb? 0 is the top, {last} the bottom.",
-            "legal": list(range(last + 1)),
-        }
-    legal = [act for act in ACTS if act == DRAW or act in known.hand]
-    return {"question": "It is your turn. What do you do?", "legal": legal}
 
 
 _EXAMPLE: Final = (
