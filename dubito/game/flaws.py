@@ -135,14 +135,16 @@ def find_ending_flaws(ending: object, results: Results, seats: int) -> Iterator[
         yield f"ending() returns {_shorten(ending)}, but must return an Ending"
         return
     if len(ending.game_counts) != len(results.game_counts):
-        yield f"ending() has {len(ending.game_counts)} game_counts, but needs {_count_and_list(results.game_counts)}"
+        needed = f"{len(results.game_counts)} ({', '.join(results.game_counts)})"
+        yield f"ending() has {len(ending.game_counts)} game_counts, but needs {needed}"
     if len(ending.marks) != seats:
         yield f"ending() has {len(ending.marks)} marks for {seats} seats"
     if len(ending.counts) != seats:
         yield f"ending() has counts for {len(ending.counts)} of {seats} seats"
     for seat, counts in enumerate(ending.counts):
         if len(counts) != len(results.seat_counts):
-            yield f"ending() has {len(counts)} counts of seat {seat}, but needs {_count_and_list(results.seat_counts)}"
+            needed = f"{len(results.seat_counts)} ({', '.join(results.seat_counts)})"
+            yield f"ending() has {len(counts)} counts of seat {seat}, but needs {needed}"
             return
     for number in chain(ending.game_counts, ending.marks, *ending.counts):
         if not (type(number) is int and number >= 0):
@@ -154,10 +156,6 @@ def find_ending_flaws(ending: object, results: Results, seats: int) -> Iterator[
         if not (type(standing) is int and 0 <= standing <= 2 * (seats - 1)):
             yield f"results: standing is {_shorten(standing)} for mark {mark}, not between 0 and {2 * (seats - 1)}"
             return
-
-
-def _count_and_list(counts: Collection[str]) -> str:
-    return f"{len(counts)} ({', '.join(counts)})"
 
 
 def _check_buckets(ending: Ending, results: Results) -> Iterator[str]:

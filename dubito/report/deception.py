@@ -116,11 +116,6 @@ class Stories:
             blocks.append(self._opponents_table(player, order, key))
         return [Section(f"{lies.capitalize()} and {call}s", blocks)]
 
-    def called_lies(self, player: int) -> list[TrackedPlay]:
-        """Return the player's lies that others called."""
-        plays = (one for one in self.lies.tracked_plays if one.player == player and one.lie)
-        return self._with_pages(one for one in plays if any(called for _, called in one.called))
-
     def boldest_lies(self, player: int) -> list[TrackedPlay]:
         voluntary = (one for one in self.lies.tracked_plays if one.player == player and one.lie == "chosen")
         passed = [one for one in voluntary if one.called and not any(called for _, called in one.called)]
@@ -258,9 +253,11 @@ class Stories:
     def _moments_table(self, player: int, key: str) -> ResultTable | None:
         """Return links to the player's best lies, its costliest caught lies and its worst mistakes."""
         lie, lies, call = self._words
+        told = (one for one in self.lies.tracked_plays if one.player == player and one.lie)
+        caught = self._with_pages(one for one in told if any(called for _, called in one.called))
         moments: dict[str, Sequence[TrackedPlay | TrackedResponse]] = {
             f"successful {lie}": self.boldest_lies(player),
-            f"caught {lie}": self.called_lies(player),
+            f"caught {lie}": caught,
             "mistake": self.mistakes(player),
         }
         found = [(which, one) for which, each in moments.items() for one in each[:_MAX_MOMENTS]]

@@ -158,11 +158,12 @@ def show_position(one: Side, other: Side, split: Split, *, odds: bool) -> ShownP
     board, truth = here.board(), here.truth()
     choices = [here.choose(odds=odds), there.choose(odds=odds)]
     if len({(choice.text, tuple(map(tuple, choice.cards))) for choice in choices}) == 1:
-        outputs = (played.outputs[split.move] for played in split.games)
-        choices = [
-            replace(choice, text=f"{choice.text} (answer: {_describe_output(output)})")
-            for choice, output in zip(choices, outputs, strict=True)
-        ]
+        for place, played in enumerate(split.games):
+            output = played.outputs[split.move]  # in the game's JSON form
+            answer = (
+                {True: "yes", False: "no"}[output] if isinstance(output, bool) else one_line(json.dumps(output), 80)
+            )
+            choices[place] = replace(choices[place], text=f"{choices[place].text} (answer: {answer})")
     kinds = join_kinds(split.kinds(one.run.game.results))
     return ShownPosition(f"Deal {split.deal}, turn {split.turn}", here.question, truth, board, choices, kinds)
 
@@ -269,11 +270,6 @@ class _Position:
 
 def join_kinds(kinds: tuple[str, str]) -> str:
     return " / ".join(kinds)
-
-
-def _describe_output(output: Any) -> str:
-    """Describe an output in the game's JSON form."""
-    return {True: "yes", False: "no"}[output] if isinstance(output, bool) else one_line(json.dumps(output), 80)
 
 
 def sides_of_run(run: Run, names: Sequence[str], pages: str, with_pages: Collection[int]) -> list[Side]:

@@ -247,16 +247,13 @@ def _fallback_sentences(relation: Relation, described: Sequence[Places]) -> Iter
 
 
 def _shares(relation: Relation, pair: Places) -> str:
-    both = zip(pair, relation.pair(*pair).fallback_shares, strict=True)
-    above = [(share, relation.names[place]) for place, share in both if share > FALLBACK_LIMIT]
-    return (
-        f"{join_names([f'{_percent(share)} of the games of {name}' for share, name in above])} had {relation.failures}"
-    )
-
-
-def _percent(share: float) -> str:
-    # Use three digits if one digit would round a share above the limit to the limit.
-    return f"{100 * share:.1f} %" if round(100 * share, 1) > 100 * FALLBACK_LIMIT else f"{100 * share:.3f} %"
+    above = []
+    for place, share in zip(pair, relation.pair(*pair).fallback_shares, strict=True):
+        if share > FALLBACK_LIMIT:
+            # Use three digits if one digit would round a share above the limit to the limit.
+            digits = 1 if round(100 * share, 1) > 100 * FALLBACK_LIMIT else 3
+            above.append(f"{100 * share:.{digits}f} % of the games of {relation.names[place]}")
+    return f"{join_names(above)} had {relation.failures}"
 
 
 def _amount(relation: Relation, pair: ComparedPair) -> str:
