@@ -183,16 +183,19 @@ class Opponents:
         self._registry, self._models = run.registry, models
 
     def choices(self) -> list[Opponent]:
-        found = [self._choice(player) for player in self._players.values() if player.bot.repeatable]
+        found = []
+        for player in self._players.values():
+            if not player.bot.repeatable:
+                continue
+            spec, bot, kind = player.spec, player.bot, kind_of_player(player.spec)
+            summary, model = bot.summary, None
+            if bot.cls.is_model:
+                model, prompt = (one_line(str(spec.settings[key])) for key in ("model", "prompt"))
+                summary = f"{model} with the prompt {prompt}."
+            elif kind == "program":
+                summary = f"The program {one_line(' '.join(spec.settings.get('process', [])), 80)}."
+            found.append(Opponent(spec.name, summary, kind, model))
         return sorted(found, key=lambda choice: choice.name.casefold())
-
-    def _choice(self, player: ResolvedPlayer) -> Opponent:
-        spec, bot, kind = player.spec, player.bot, kind_of_player(player.spec)
-        if not bot.cls.is_model:
-            command = one_line(" ".join(spec.settings.get("process", [])), 80)
-            return Opponent(spec.name, f"The program {command}." if kind == "program" else bot.summary, kind, None)
-        model, prompt = (one_line(str(spec.settings[key])) for key in ("model", "prompt"))
-        return Opponent(spec.name, f"{model} with the prompt {prompt}.", kind, model)
 
     def check(self, names: Sequence[str]) -> None:
         """Raise UsageError unless all of these players can play a game that can be resumed."""

@@ -6,7 +6,7 @@ Every state comes from the engine. The viewer does not implement any rules.
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
@@ -37,21 +37,7 @@ def story_of_game(session: Session, names: Sequence[str]) -> dict[str, Any]:
     can make before the move. `ending` is empty if the moves stop before the game is over. Errors from illegal moves
     propagate.
     """
-    truths: list[bool | None] = []
-    teller = session.game.words.teller(session.state, session.reader)
-    whole = _Story(session, teller).build(_note_truths(session, truths), names)
-    lie, _ = session.game.results.lie_words
-    return whole | {"truths": truths, "lie": lie}
-
-
-def _note_truths(session: Session, truths: list[bool | None]) -> Iterator[Moment]:
-    """Yield the moments, and append the truth before each move to `truths`."""
-    while True:
-        truth = None if session.state.over else session.game.truth(session.state)
-        if (moment := next(session, None)) is None:
-            return
-        truths.append(truth)
-        yield moment
+    return _Story(session, session.game.words.teller(session.state, session.reader)).build(names)
 
 
 def panel_states(story: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:
@@ -146,15 +132,20 @@ class _Story:
     _faces: dict[str, int] = field(default_factory=dict)  # index of each card that is drawn, by name
     _plays: dict[str, int] = field(default_factory=dict)  # index of each play, by its JSON
 
-    def build(self, moments: Iterable[Moment], names: Sequence[str]) -> dict[str, Any]:
+    def build(self, names: Sequence[str]) -> dict[str, Any]:
         """Return the game's data. The moves of a turn form one step in the viewer."""
         state, words = self.session.state, self.teller.words
         self._panels = self._before = dealt = [*map(self._panel, self.teller.panels())]
         start = describe_start(words, state, self.session.reader)
         turns: list[dict[str, Any]] = []
         story: list[str] = []
+        truths: list[bool | None] = []
         turn, played = _Turn(), state.turns_played
-        for moment in moments:
+        while True:
+            truth_before = None if state.over else self.session.game.truth(state)
+            if (moment := next(self.session, None)) is None:
+                break
+            truths.append(truth_before)
             self._add_move(turn, moment)
             if state.over or state.turns_played != played:
                 now = [*map(self._panel, self.teller.panels())]
@@ -175,6 +166,8 @@ class _Story:
             "turns": turns,
             "story": story,
             "ending": self.teller.ending()[0] if state.over else "",
+            "truths": truths,
+            "lie": self.session.game.results.lie_words[0],
         }
 
     def _add_move(self, turn: "_Turn", moment: Moment) -> None:
