@@ -331,8 +331,8 @@ class BrokenBot(NamedTuple):
 
     def has_name(self, name: str) -> bool:
         """Return whether the name refers to this file."""
-        mine, theirs = (_normalize(each).removesuffix("bot") for each in (self.file.stem, name))
-        return name == self.name or mine == theirs
+        plain = ["".join(filter(str.isalnum, each.casefold())).removesuffix("bot") for each in (self.file.stem, name)]
+        return name == self.name or plain[0] == plain[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,7 +363,12 @@ class Registry:
         listed = [bot.name for bot in self.playable()]
         if name in self.elsewhere:
             raise UsageError(f"{name} {self.elsewhere[name]}; choose from {', '.join(listed)}")
-        if having := self._games_with_bot(name):
+        having = []  # the other games that have a bot of this name
+        for game in game_names(self.working_directory):
+            with suppress(UsageError):  # a broken game does not matter here
+                if game != self.game.folder and name in find_bots(self.working_directory, game).bots:
+                    having.append(game)
+        if having:
             raise UsageError(
                 f"no bot of {self.game.name} is named {one_line(name)!r}, but {' and '.join(having)} "
                 f"{'has' if len(having) == 1 else 'have'} one: "
@@ -373,15 +378,6 @@ class Registry:
         files = " and ".join(_short_path(broken.file) for broken in self.broken)
         unused = f"; {files} cannot be used: `dubito bots` shows the reason" if files else ""
         raise UsageError(f"no bot is named {one_line(name)!r}: {suggestion(name, listed)}{model}{unused}")
-
-    def _games_with_bot(self, name: str) -> list[str]:
-        """Return the other games that have a bot of this name."""
-        games = []
-        for game in game_names(self.working_directory):
-            with suppress(UsageError):  # a broken game does not matter here
-                if game != self.game.folder and name in find_bots(self.working_directory, game).bots:
-                    games.append(game)
-        return games
 
     @property
     def fallback(self) -> type[Player]:
@@ -583,10 +579,6 @@ def _bot_classes(module: ModuleType, game: Game) -> list[type[Player]]:
         names = ", ".join(cls.__name__ for cls in classes) or "none"
         raise _UnusableError(f"no class is a bot (classes found: {names}); make one a subclass of {game.base_path}")
     return [cls for cls in bots if not any(other is not cls and issubclass(other, cls) for other in bots)]
-
-
-def _normalize(name: str) -> str:
-    return "".join(filter(str.isalnum, name.casefold()))
 
 
 @cache
