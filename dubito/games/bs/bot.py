@@ -22,11 +22,11 @@ class BSBot(Player):
 
     def request_cards(self, number: int, table: View) -> Sequence[Card]:
         """Return at least one of `self.cards` to play. A card of another number makes the play a lie."""
-        raise _not_implemented_error("request_cards", self)
+        raise IllegalOutput(f"{type(self).__name__} does not implement request_cards yet")
 
     def bs(self, seat: int, number: int, n_cards: int, table: View) -> bool:
         """Return whether to accuse the seat that played `n_cards` cards and claimed this number."""
-        raise _not_implemented_error("bs", self)
+        raise IllegalOutput(f"{type(self).__name__} does not implement bs yet")
 
     def update(self, table: View) -> None:
         """Receive the table at the end of every round."""
@@ -52,7 +52,3 @@ class BSBot(Player):
         return (
             cls.observe is not BSBot.observe or cls.initialize is not BSBot.initialize or cls.update is not BSBot.update
         )
-
-
-def _not_implemented_error(method: str, bot: BSBot) -> IllegalOutput:
-    return IllegalOutput(f"{type(bot).__name__} does not implement {method} yet")

@@ -100,7 +100,9 @@ class BSFacts(Facts[BSRules]):
         started = known.turns + (known.play is not None)
         to_own = started + (known.seat - started) % len(SEATS)  # index of the seat's current or next turn
         played = None if known.play is None else known.play.n_cards
-        placed = known.count_located(number)
+        # the cards of this number in the hand, among the own cards on the pile, and certainly in other hands
+        in_hands = sum(known.count_known_cards(seat, number) for seat in SEATS)
+        placed = known.hand[number] + known.own_pile_cards().count(number) + in_hands
         return {
             **_describe_rules(position.rules),
             "seat": position.seat,

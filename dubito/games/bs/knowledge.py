@@ -101,14 +101,6 @@ class Knowledge:
     def own_pile_cards(self) -> list[int]:
         return sorted(card for laid in self.pile for card in laid.cards)
 
-    def count_located(self, number: int) -> int:
-        """Count the cards of this number that the seat can locate.
-
-        These are in its hand, among its own cards on the pile, or certainly in other hands.
-        """
-        others = sum(self.count_known_cards(seat, number) for seat in SEATS)
-        return self.hand[number] + self.own_pile_cards().count(number) + others
-
     def see(self, event: GameEvent) -> None:
         match event:
             case DealEvent(hands):

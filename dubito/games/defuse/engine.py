@@ -113,11 +113,11 @@ class State:
     @property
     def start(self) -> Sequence[GameEvent]:
         hands = [HandEvent(tuple(HandView(hand)), only=seat) for seat, hand in enumerate(self.hands)]
-        return [DealEvent(tuple(len(hand.cards) for hand in hands), len(self.pile)), *hands, self._order]
-
-    @property
-    def _order(self) -> PileEvent:
-        return PileEvent(tuple(reversed(self.pile)))
+        return [
+            DealEvent(tuple(len(hand.cards) for hand in hands), len(self.pile)),
+            *hands,
+            PileEvent(tuple(reversed(self.pile))),
+        ]
 
     def view(self) -> "View":
         return self._view
@@ -151,7 +151,7 @@ class State:
             shuffle(self.pile, self._rng)
             self.seen = ()
             if announce > ANNOUNCED:
-                events.append(self._order)
+                events.append(PileEvent(tuple(reversed(self.pile))))
         elif output == "bottom":
             events += self._draw("bottom", announce)
         else:
@@ -163,7 +163,7 @@ class State:
         if self.over:
             raise IllegalOutput("the game is over")
         self.counts[seat].forfeits += 1
-        self._win(1 - seat)
+        self.winner, self.over = 1 - seat, True
 
     def ending(self) -> Ending:
         """Return the winner (mark 1) and the counts, which include the last turn."""
@@ -208,7 +208,7 @@ class State:
         drawn, counts, hand = DrawEvent(seat, end, bomb=True), self.counts[seat], self.hands[seat]
         counts.bombs += 1
         if not hand[DEFUSE]:
-            self._win(1 - seat)
+            self.winner, self.over = 1 - seat, True
             return [drawn, EndEvent(seat)] if announce else ()
         counts.defuse += 1
         hand[DEFUSE] -= 1
@@ -221,10 +221,6 @@ class State:
         self.seat = 1 - self.seat
         self.counts[self.seat].turns += 1
         self.seen = ()
-
-    def _win(self, seat: int) -> None:
-        self.winner = seat
-        self.over = True
 
 
 class View:

@@ -1,13 +1,13 @@
 """The facts for Dubito's prompts (`dubito.game.Facts`), as a mapping of plain values.
 
 They are everything that a hand-written bot can see or derive, and nothing else. Players are identified by seat, never
-by name. The sample tables for prompts cover every table size and both win rules, with players that answer at random.
+by name. The players of the sample tables for prompts answer at random.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from dubito.game import Facts
 from dubito.game.events import Listener
@@ -16,7 +16,7 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
 from dubito.games.dubito.bot import NODES, FiveNodes
 from dubito.games.dubito.cards import JOKER, NUMBERS, PlayerData, TurnData
-from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, Rules, State, WinRule, deal_table
+from dubito.games.dubito.engine import Rules, State, deal_table
 from dubito.games.dubito.knowledge import Knowledge
 from dubito.games.dubito.rules import DubitoRules
 from dubito.games.dubito.sentences import card_name, card_names
@@ -230,14 +230,6 @@ class _RandomPlayer(FiveNodes):
 
     def maximize_regular(self, p: TurnData) -> bool:
         return self.rng.random() < 0.7
-
-
-def sample_tables() -> Iterator[tuple[Table, DubitoRules]]:
-    """Yield each sample table, before its first turn, with its rules."""
-    for win_rule in get_args(WinRule):
-        for deal, size in enumerate(range(MIN_PLAYERS, MAX_PLAYERS + 1)):
-            rules = DubitoRules(win_rule=win_rule)
-            yield sample_table(rules.engine_rules, size, deal), rules
 
 
 def sample_table(rules: Rules, size: int, deal: int) -> Table[State]:

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from random import Random
-from typing import Final
+from typing import Final, get_args
 
 from dubito.game.log import Position, SeatLog
 from dubito.game.table import Table
 from dubito.game.workshop import ForkStart, Workshop
-from dubito.games.dubito.engine import State, last_play_is_dishonest
-from dubito.games.dubito.facts import sample_tables
+from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, State, WinRule, last_play_is_dishonest
+from dubito.games.dubito.facts import sample_table
 from dubito.games.dubito.knowledge import Knowledge
 from dubito.games.dubito.rules import DubitoRules
 from dubito.games.dubito.worlds import change_hand, sample_world, start_of
@@ -92,7 +92,11 @@ class DubitoWorkshop(Workshop[DubitoRules, State]):
         return change_hand(start, seat, value)
 
     def sample_tables(self) -> Iterator[tuple[Table, DubitoRules]]:
-        return sample_tables()
+        """Yield a table for every size and win rule, before its first turn, with its rules."""
+        for win_rule in get_args(WinRule):
+            for deal, size in enumerate(range(MIN_PLAYERS, MAX_PLAYERS + 1)):
+                rules = DubitoRules(win_rule=win_rule)
+                yield sample_table(rules.engine_rules, size, deal), rules
 
     def describe_setting(self, position: Position) -> str:
         known = position.known(Knowledge)
