@@ -18,7 +18,6 @@ from dubito.packages import plugin_folders
 
 if TYPE_CHECKING:
     import ast
-    from importlib.metadata import EntryPoint
     from types import ModuleType
 
 ENTRY_POINTS: Final = "dubito"
@@ -26,13 +25,8 @@ GROUPS: Final = ("Play", "Run", "Results", "Write", "Models", "Plugins")  # grou
 _ITS_PACKAGE: Final = "reinstall or remove its package"
 _Implementation = Callable[..., Any]
 _spec: Final = pluggy.HookspecMarker("dubito")
-_mark: Final = pluggy.HookimplMarker("dubito")
-
-
-def hookimpl(function: _Implementation) -> _Implementation:
-    """Mark a plugin's function as the implementation of the hook with the same name."""
-    marked: _Implementation = _mark(function)
-    return marked
+# Marks a plugin's function as the implementation of the hook with the same name.
+hookimpl: Final[Callable[[_Implementation], _Implementation]] = pluggy.HookimplMarker("dubito")
 
 
 class Command(NamedTuple):
@@ -273,7 +267,9 @@ def load_installed() -> Sequence[str]:
         except BaseException as error:
             if manager.has_plugin(point.name):
                 manager.unregister(name=point.name)
-            problem = f"plugin {_describe(point)}: loading it raised {_describe_error(error)}"
+            package = f" of {point.dist.name}=={point.dist.version}" if point.dist else ""
+            shown = one_line(f"{point.name} = {point.value!r}{package}", 160)
+            problem = f"plugin {shown}: loading it raised {_describe_error(error)}"
             faults.append(f"{problem}. Reinstall or remove the package.")
     return faults
 
@@ -295,12 +291,6 @@ def _describe_error(error: BaseException) -> str:
         return one_line(f"{type(error).__name__}: {error}".removesuffix(": "), 200)
     except Exception:  # in the error's own method
         return one_line(type(error).__name__, 200)
-
-
-def _describe(point: "EntryPoint") -> str:
-    dist = point.dist
-    package = f" of {dist.name}=={dist.version}" if dist else ""
-    return one_line(f"{point.name} = {point.value!r}{package}", 160)
 
 
 def commands() -> Mapping[str, Command]:
@@ -374,12 +364,6 @@ def import_place(place: str) -> Any:
             raise
         problem = f"importing {one_line(place, 160)} of a plugin raised {_describe_error(error)}"
         raise UsageError(problem, hint=_ITS_PACKAGE) from error
-
-
-def missing_plugin(error: ModuleNotFoundError) -> str | None:
-    """Return the plugin that a failed import was looking for, or None if it was looking for something else."""
-    names = (error.name or "").split(".")
-    return names[2] if names[:2] == ["dubito", "plugins"] and len(names) > 2 else None
 
 
 def comparison_parts(runs: Sequence[RecordedRun], comparison: ComparedContenders) -> Iterator[Any]:

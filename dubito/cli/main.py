@@ -37,7 +37,7 @@ from dubito.errors import (
     signal_number,
 )
 from dubito.game.native import describe_engine
-from dubito.hooks import GROUPS, Command, import_place, load_installed, missing_plugin
+from dubito.hooks import GROUPS, Command, import_place, load_installed
 from dubito.packages import HOME, set_games_path
 
 _SENTENCE: Final = re.compile(r".*?[.!?](?=\s|$)", re.DOTALL)
@@ -127,9 +127,6 @@ class LazyListing(Listing):
 class Program(LazyListing):
     """The top-level group: the commands of the core and of plugins, under headings."""
 
-    def __init__(self, *rest: Any, **more: Any) -> None:
-        super().__init__(*rest, places={}, **more)
-
     def commands_by_name(self) -> Mapping[str, Command]:
         added = {
             name: command for name, command in hooks.commands().items() if name not in _COMMANDS and " " not in name
@@ -182,6 +179,7 @@ _REPEAT_SECONDS: Final = 0.3
 
 @click.group(
     cls=Program,
+    places={},
     epilog="\b\nExamples:\n  dubito demo\n  dubito run --bots ClaudeBot,Sherlock,StefaBot --games 1000",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -258,9 +256,10 @@ def _run_command(arguments: Sequence[str] | None) -> int:
         return _report_error(str(error), 2)
     except ModuleNotFoundError as error:
         # A plugin may need another plugin that was deleted.
-        if (plugin := missing_plugin(error)) is None:
+        names = (error.name or "").split(".")
+        if names[:2] != ["dubito", "plugins"] or len(names) < 3:
             raise
-        return _report_error(f"this command needs the `{plugin}` plugin, which is not in dubito/plugins", 2)
+        return _report_error(f"this command needs the `{names[2]}` plugin, which is not in dubito/plugins", 2)
     except (BotError, GameError, RunStopped) as error:
         return _report_error(str(error), 3)
     except (KeyboardInterrupt, click.Abort) as error:
