@@ -98,19 +98,18 @@ class ModelDecision:
     usd: float | None  # None if the price is unknown
 
 
+@dataclass(eq=False, repr=False)
 class PlayedGame:
     """A game in a run. Its events, text and decisions are computed on first use, by replaying the game."""
 
-    def __init__(self, run: "Run", row: Mapping[str, Any]) -> None:
-        self._run = run
-        self.number: int = row["game"]
-        self.deal: int = row["deal"]
-        # By seat: the player, its result such as hard_wins, and its measures.
-        self.players: list[str] = row["players"]
-        self.results = [str(bucket) for bucket in row["buckets"]]
-        self.measures: list[dict[str, float | None]] = row["measures"]
-        # Whether it was stopped at the maximum number of turns.
-        self.is_capped: bool = row["capped"]
+    number: int
+    deal: int
+    # By seat: the player, its result such as hard_wins, and its measures.
+    players: list[str]
+    results: list[str]
+    measures: list[dict[str, float | None]]
+    is_capped: bool  # whether it was stopped at the maximum number of turns
+    _run: "Run"
 
     @property
     def events(self) -> list[GameEvent]:
@@ -216,7 +215,10 @@ class Run:
         """Yield the counted games in order."""
         first = self.stored.planned.first_game
         for row in game_rows(self.stored, range(first, first + self.counted)):
-            yield PlayedGame(self, row)
+            results = [str(bucket) for bucket in row["buckets"]]
+            yield PlayedGame(
+                row["game"], row["deal"], row["players"], results, row["measures"], row["capped"], _run=self
+            )
 
     def read_decisions(self, game: int) -> Iterator[ModelDecision]:
         """Yield the models' decisions in a game."""
