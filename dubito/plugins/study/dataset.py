@@ -6,7 +6,7 @@ The dataset card, in Hugging Face's format, explains every column.
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,10 +14,10 @@ from typing import Final
 
 import dubito
 from dubito.errors import UsageError, one_line
-from dubito.experiment.lies import LIES, MarkedMove, replay_game
+from dubito.experiment.lies import LIES, replay_game
 from dubito.experiment.replay import ReplayedLogs
 from dubito.experiment.stored import Run
-from dubito.game import Game, Results
+from dubito.game import Game
 from dubito.game.reader import Reader
 from dubito.plugins.study.event_fields import EventFields, FieldType
 from dubito.store.lock import draft_folder
@@ -269,32 +269,26 @@ def _schema(columns: Mapping[str, tuple[str, str]], game: Game) -> object:
     )
 
 
-def _groups(run: Run) -> Iterator[range]:
-    games = run.experiment.game_numbers
-    for first in range(games.start, games.stop, _GAMES_PER_GROUP):
-        yield range(first, min(first + _GAMES_PER_GROUP, games.stop))
-
-
-def _lies_by_seat(results: Results, moves: Sequence[MarkedMove], counts: Sequence[Mapping[str, int]]) -> list[RunRow]:
-    """Count each seat's voluntary and forced lies, and its plays that could be honest."""
-    found, plays = Counter((move.seat, move.lie) for move in moves), results.habit(results.lies).of
-    return [
-        {lie: found[seat, lie] for lie in LIES} | {_HONEST: own[plays] - found[seat, "forced"]}
-        for seat, own in enumerate(counts)
-    ]
-
-
 def _rows(run: Run, progress: Callable[[int], None]) -> Iterator[tuple[str, list[RunRow]]]:
     """Replay all games and yield the rows of each table, a group of games at a time."""
     decisions, logs = DecisionRows(run), ReplayedLogs(run) if run.has_same_bots else None
     game, events = run.registry.game, EventFields(run.registry.game)
-    for group in _groups(run):
-        games, asked, happened = [*game_rows(run, group)], list[RunRow](), list[RunRow]()
+    numbers = run.experiment.game_numbers
+    for first in range(0, len(numbers), _GAMES_PER_GROUP):
+        games = [*game_rows(run, numbers[first : first + _GAMES_PER_GROUP])]
+        asked, happened = list[RunRow](), list[RunRow]()
         for row in games:
             number = row["game"]
             moves = replay_game(run, number) if decisions or (logs and game.has_lies) else []
             row["conditions"] = [decisions.conditions.get(name) for name in row["players"]]
-            row["lies"] = _lies_by_seat(game.results, moves, row["counts"]) if logs and game.has_lies else None
+            row["lies"] = None
+            if logs and game.has_lies:
+                found = Counter((move.seat, move.lie) for move in moves)
+                plays = game.results.habit(game.results.lies).of
+                row["lies"] = [
+                    {lie: found[seat, lie] for lie in LIES} | {_HONEST: own[plays] - found[seat, "forced"]}
+                    for seat, own in enumerate(row["counts"])
+                ]
             if decisions:
                 of_turn = {(move.seat, move.move): {"lie": move.lie, "game_turn": move.turn} for move in moves}
                 asked += [one | of_turn.get((one["seat"], one["turn"]), {}) for one in decisions.rows_of_game(number)]
