@@ -218,7 +218,7 @@ def play_with_progress(
     if asks and not calls.offline:
         calls = replace(calls, in_flight=limit_in_flight(calls.in_flight))
     stop, models = threading.Event(), ModelProgress(notify=note)
-    more = models.figures if run.models else lambda: [*filter(None, [models.decision_figure()])]
+    more = models.figures if run.models else lambda: [*filter(None, [models.describe_decision()])]
     progress = GamesProgress(run.experiment.games, quiet, time.monotonic, more, parts=models.parts)
     with _graceful_interrupt(stop, asks) as signals, progress:
         signal_number = partial(_first_signal, signals)

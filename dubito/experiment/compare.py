@@ -104,8 +104,8 @@ def list_caveats(runs: Sequence[Run]) -> list[str]:
         if not run.is_finished
     ]
     if len({run.deals for run in runs}) > 1:
-        deals = ", ".join(f"{run} has {run.deals:,}" for run in runs)
-        sentences.append(f"only the first {_common_deals(runs):,} deals, common to all runs, are compared: {deals}")
+        least, deals = min(run.deals for run in runs), ", ".join(f"{run} has {run.deals:,}" for run in runs)
+        sentences.append(f"only the first {least:,} deals, common to all runs, are compared: {deals}")
     first = runs[0]
     for run in runs[1:]:
         bots = []
@@ -153,10 +153,6 @@ def _shorten(value: Any) -> str:
     return one_line(str(value), 120)
 
 
-def _common_deals(runs: Sequence[Run]) -> int:
-    return min(run.deals for run in runs)
-
-
 def compare_runs(runs: Sequence[Run]) -> Comparison:
     """Compare the contenders of these runs on their common deals. Raises UsageError if a game cannot be read."""
     titles = [str(run) for run in runs]
@@ -170,12 +166,13 @@ def compare_runs(runs: Sequence[Run]) -> Comparison:
     names = Counter(contender.name for contender, _ in contenders)
     tally = Tally()
     results = runs[0].game.results
-    add_contender_deals(tally, _read_measures(tally, runs, results), results)
+    common_deals = min(run.deals for run in runs)
+    add_contender_deals(tally, _read_measures(tally, runs, common_deals, results), results)
     # Add the pairs that each run decided within the common deals.
     first = 0
     for run in runs:
         for (one, other), (deals, how) in run.tally.rows("decided"):
-            if deals <= _common_deals(runs):
+            if deals <= common_deals:
                 tally.add("decided", (first + one, first + other), [deals, how])
         first += len(run.contenders)
     return Comparison(
@@ -258,12 +255,14 @@ def _split_prompt(run: Run, spec: PlayerSpec) -> tuple[str, str]:
     return base, condition or SILENT
 
 
-def _read_measures(tally: Tally, runs: Sequence[Run], results: Results) -> Iterator[list[tuple[Measured, ...]]]:
-    """Yield the measures of all contenders, deal by deal.
+def _read_measures(
+    tally: Tally, runs: Sequence[Run], deals: int, results: Results
+) -> Iterator[list[tuple[Measured, ...]]]:
+    """Yield the measures of all contenders in the first deals, deal by deal.
 
     Games with a fallback, and deals with the same games of two contenders, are also added to the tally.
     """
-    deals, seats = _common_deals(runs), runs[0].planned.contender_seats
+    seats = runs[0].planned.contender_seats
     for games_of_runs in zip(*(_read_deals(run, deals) for run in runs), strict=True):
         games = [game for of_run in games_of_runs for game in of_run]
         for number, (_, measured, touched) in enumerate(games):

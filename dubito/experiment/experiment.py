@@ -16,7 +16,7 @@ from annotated_types import Interval, MinLen
 from dubito.errors import join_names, one_line
 from dubito.game import LineupKind, PlayerKind
 from dubito.game.find import DUBITO
-from dubito.game.seeds import Seed, draw_secret_seed, hash_seed
+from dubito.game.seeds import Seed
 
 OnBotError = Literal["stop", "fallback", "forfeit"]
 ProviderErrors = Literal["fallback", "suspend"]
@@ -88,10 +88,6 @@ def describe_claims(kinds: Mapping[str, PlayerKind]) -> str | None:
         players.setdefault(tuple(claims), []).append(one_line(name))
     parts = [f"{join_names(claims)} of {join_names(names)}" for claims, names in players.items()]
     return f"Claimed by the run, not proven by a replay: {'; '.join(parts)}." if parts else None
-
-
-def contender_seats(table_sizes: Sequence[int]) -> int:
-    return 2 if list(table_sizes) == [2] else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,13 +178,9 @@ class Experiment:
         """Whether programs or agents play or give advice, which could compute all cards from a known seed."""
         return not {*self.claiming_kinds.values()}.isdisjoint(("program", "agent"))
 
-    def with_secret_seed(self) -> "Experiment":
-        seed = draw_secret_seed()
-        return replace(self, seed=seed, seed_sha256=hash_seed(seed))
-
     @property
     def contender_seats(self) -> int:
-        return contender_seats(self.table_sizes)
+        return 2 if [*self.table_sizes] == [2] else 1
 
     @property
     def games_per_deal(self) -> int:

@@ -87,7 +87,14 @@ def check_models(run: ResolvedRun, options: CallOptions) -> ResolvedRun:
         _check_probabilities(model.name, model.settings, model.prompt, run.game)
         spec = replace(player.spec, settings=model.settings.model_dump(), prompt=prompt, fallback=fallback)
         players.append(ResolvedPlayer(spec, player.bot, model))
-    return run.with_players(players)
+    # The same players under the same names, whose settings are now complete.
+    specs = {player.name: player.spec for player in players}
+    experiment = replace(
+        run.experiment,
+        bots=tuple(specs[spec.name] for spec in run.experiment.bots),
+        contenders=tuple(specs[spec.name] for spec in run.experiment.contenders),
+    )
+    return replace(run, experiment=experiment, players=players)
 
 
 def _check_probabilities(name: str, settings: ModelSettings, prompt: "Prompt", game: Game) -> None:

@@ -95,8 +95,8 @@ def model_players(
         pipeline = running.enter_context(
             open_pipeline(log, cache, options, progress, stopped, suspend, run.game, slots, can_wait=can_wait)
         )
-        tracker = GameTracker(log, pipeline.budget)
-        progress.connect_run(PipelineFigures(experiment, db, cache, pipeline, options.caps))
+        tracker = GameTracker(log, pipeline.budget, {*log.ended_games()})
+        progress.run = PipelineFigures(experiment, db, cache, pipeline, options.caps)
         deciders = dict[str, Decider]()
         for spec, model in run.models:
             model.prompt.check_rules(run.rules)
@@ -218,7 +218,7 @@ def open_pipeline(
             options.in_flight,
             options.offline,
             suspend=suspend,
-            servers=EmbeddedServers(game, options.in_flight, running, progress.warn, slots),
+            servers=EmbeddedServers(game, options.in_flight, running, progress.warn, slots or GameSlots()),
             timing=Timing(options.patience, progress.sleep, progress.waiting_for, progress.clock, stopped),
             count_reply=progress.count_reply,
             can_wait=can_wait,
@@ -401,6 +401,3 @@ class Models:
     def needs_slot(self, name: str) -> bool:
         """Return whether a server that the run started answers for this player."""
         return name in self.deciders and is_started_by_run(self.deciders[name].settings.base_url or "")
-
-    def is_recorded(self, name: str) -> bool:
-        return name in self.deciders or name in self.programs

@@ -52,11 +52,20 @@ def draw_lineup(experiment: Experiment, deal: int, place: int, streams: DealStre
 
 
 def _draw_seats(experiment: Experiment, deal: int, streams: DealStreams) -> tuple[list[int], int | None]:
-    """Draw a bot for each seat and, if there are contenders, their seat."""
+    """Draw a bot for each seat, as an index into `Experiment.bots`, and if there are contenders, their seat."""
     draw = streams.seating().random
-    sizes = experiment.table_sizes
+    sizes, n = experiment.table_sizes, len(experiment.bots)
     size = sizes[int(draw() * len(sizes))]
-    seats = _draw_bots(experiment, deal, size, draw)
+    if experiment.lineup == "uniform":
+        seats = [int(draw() * n) for _ in range(size)]
+    elif n == 1:  # the opponent of every contender
+        seats = [0] * size
+    elif experiment.lineup == "ordered_pairs":  # all ordered pairs in turn
+        first, second = divmod(deal % (n * (n - 1)), n - 1)
+        seats = [first, second + (second >= first)]
+    else:
+        remaining = list(range(n))
+        seats = [remaining.pop(int(draw() * len(remaining))) for _ in range(size)]
     return seats, int(draw() * size) if experiment.contenders else None
 
 
@@ -71,20 +80,6 @@ def _build_lineup(
     if experiment.contender_seats == 1:
         return Lineup(game, seats, contender_seat)
     return Lineup(game, seats if seat == contender_seat else seats[::-1], seat)
-
-
-def _draw_bots(experiment: Experiment, deal: int, size: int, draw: Callable[[], float]) -> list[int]:
-    """Draw a bot for each seat, as an index into `Experiment.bots`."""
-    n = len(experiment.bots)
-    if experiment.lineup == "uniform":
-        return [int(draw() * n) for _ in range(size)]
-    if n == 1:  # the opponent of every contender
-        return [0] * size
-    if experiment.lineup == "ordered_pairs":  # all ordered pairs in turn
-        first, second = divmod(deal % (n * (n - 1)), n - 1)
-        return [first, second + (second >= first)]
-    remaining = list(range(n))
-    return [remaining.pop(int(draw() * len(remaining))) for _ in range(size)]
 
 
 DEALS_PER_CHUNK: Final = 1000  # changing it would change every results digest
@@ -130,14 +125,10 @@ class ChunkResult:
     stopped: bool = False
     decided: bool = False  # the last deal decided the run (`stop.py`)
 
-    @property
-    def has_ended_early(self) -> bool:
-        return self.stopped or self.decided or self.error is not None
-
     def append(self, later: "ChunkResult") -> "ChunkResult":
         """Return this result joined with the next deals of its chunk.
 
-        This result must not have ended early.
+        This result must not have ended early, by a stop, a decision or an error.
         """
         return ChunkResult(
             self.number,

@@ -17,21 +17,22 @@ if TYPE_CHECKING:
     from dubito.store.model_log import ModelLog
 
 
+@dataclass(eq=False, slots=True)
 class GameTracker:
     """Counts the games that a run's threads have finished."""
 
-    def __init__(self, log: "ModelLog", budget: "Budget") -> None:
-        self._log, self.budget = log, budget
-        self._finished = set(log.ended_games())
-        self._lock = Lock()
+    log: "ModelLog"
+    budget: "Budget"
+    finished: set[int]
+    _lock: Lock = field(default_factory=Lock)
 
     def finish(self, game: int) -> int:
         """Record that a game is over. Return the number of finished games."""
-        self._log.end_game(game)
+        self.log.end_game(game)
         self.budget.end_game(game)
         with self._lock:
-            self._finished.add(game)
-            return len(self._finished)
+            self.finished.add(game)
+            return len(self.finished)
 
 
 class RunFigures(Protocol):
@@ -50,13 +51,6 @@ class RunFigures(Protocol):
         """Return when the oldest reply used from the cache was stored."""
 
 
-class Decisive(Protocol):
-    """A run that stops once its comparison is decided."""
-
-    def figure(self) -> str:
-        """Return how close the run is to its decision."""
-
-
 _MIN_BUSY: Final = 5.0  # seconds until a process counts as busy
 _BUSY_SHARE: Final = 0.9  # share of time for a process to count as busy
 _LOG_INTERVAL: Final = 60.0  # seconds before an ongoing wait is logged again
@@ -66,8 +60,8 @@ _LOG_INTERVAL: Final = 60.0  # seconds before an ongoing wait is logged again
 class ModelProgress:
     """The figures about models in the progress line.
 
-    Threads update the figures under a lock. The parts of a run (its log, its calls, its decision) register here when
-    they start.
+    Threads update the figures under a lock. The parts of a run (its log, its calls, its decision) are set when they
+    start.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -79,32 +73,18 @@ class ModelProgress:
     outcomes: Counter[str] = field(default_factory=Counter)
     replies: Counter[str] = field(default_factory=Counter)  # number of replies by origin
     waiting: Counter[str] = field(default_factory=Counter)  # number of threads for each kind of wait
+    run: RunFigures | None = None
+    # Returns how close the run is to its decision, if it stops once its comparison is decided.
+    describe_decision: Callable[[], str] = lambda: ""
     _last_logged: dict[str, float] = field(default_factory=dict)  # time of the last log entry for each kind of wait
-    _run: RunFigures | None = None
-    _decision: Decisive | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _start: tuple[float, float] | None = None  # clock and processor time at the first decision
 
-    def connect_log(self, log: Callable[..., None]) -> None:
-        self.log = log
-
-    def connect_run(self, run: RunFigures) -> None:
-        self._run = run
-
-    def connect_decision(self, decision: Decisive) -> None:
-        self._decision = decision
-
     def parts(self) -> tuple[float, float] | None:
-        return self._run.parts() if self._run else None
-
-    def oldest_reply_time(self) -> float | None:
-        return self._run.oldest_reply_time() if self._run else None
+        return self.run.parts() if self.run else None
 
     def describe_use(self) -> str:
-        return self._run.describe_use() if self._run else ""
-
-    def decision_figure(self) -> str:
-        return self._decision.figure() if self._decision else ""
+        return self.run.describe_use() if self.run else ""
 
     def count_outcome(self, outcome: str) -> None:
         with self._lock:
@@ -154,7 +134,7 @@ class ModelProgress:
             seconds = self.clock() - self._start[0] if self._start else 0.0
             cached = _percent(self.replies["cache"], replies)
         speed = f"{decisions:,} decisions, {decisions / max(seconds, 1e-3):,.0f}/s, cache {cached}"
-        games = [str(self._run.game_counts())] if self._run else []
+        games = [str(self.run.game_counts())] if self.run else []
         return ", ".join([*self.figures(), speed, *filter(None, games)])
 
     def figures(self) -> list[str]:
@@ -170,7 +150,7 @@ class ModelProgress:
         # If the process is almost always busy, more calls in flight would not help.
         is_busy = seconds >= _MIN_BUSY and self.processor_time() - used >= _BUSY_SHARE * seconds
         limit = "limited by the speed of one process" if is_busy else ""
-        return [*filter(None, [self.decision_figure(), self.describe_use(), *waiting, limit, fallback])]
+        return [*filter(None, [self.describe_decision(), self.describe_use(), *waiting, limit, fallback])]
 
 
 def _percent(part: int, whole: int) -> str:

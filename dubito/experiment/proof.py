@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from dubito.errors import BotError, GameError, one_line
 from dubito.experiment.play import draw_lineup
-from dubito.experiment.stop import decided_pairs
+from dubito.experiment.stop import replay_decision
 from dubito.experiment.stored import Run
 from dubito.game.streams import DealStreams
 from dubito.llm.prices import Tariff
@@ -23,7 +23,7 @@ from dubito.llm.settings import build_account
 from dubito.model_settings import ModelSettings
 from dubito.stats.tally import Tally, read_tally
 from dubito.store.model_log import ModelLog
-from dubito.store.run_db import PROGRAM_SERVER, RunDb
+from dubito.store.run_db import PROGRAM_SERVER
 from dubito.store.spend import TOKENS
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def check_sums(run: Run, everything: Tally, complete: Tally) -> None:
     stored = {chunks for (chunks,) in run.db.read("SELECT chunks FROM tally")}
     if stored != {*expected}:
         raise Differs(_DATABASE, "its sums do not match its games", [f"recorded: sums over {sorted(stored)}"])
-    decided = decided_pairs(run)
+    decided = {} if run.planned.stop is None else replay_decision(run).test.rows()
     for chunks, replayed in expected.items():
         deals = replayed.games // run.planned.games_per_deal
         replayed.tables["decided"] = {pair: row for pair, row in decided.items() if row[0] <= deals}
@@ -115,7 +115,15 @@ def check_calls(run: Run, recording: ReplayRecording) -> None:
         table, key = broken
         raise Differs(_DATABASE, f"a row of {table} was changed or is damaged", [f"its key: {_format_key(key)}"])
     check_prompts(run)
-    check_texts(run.db)
+    # The digest of every text, and that every text is there.
+    log = ModelLog(run.db)
+    for (digest,) in run.db.read("SELECT digest FROM texts"):
+        log.text(digest)
+    used = ["SELECT request FROM attempts", "SELECT raw FROM attempts WHERE raw IS NOT NULL"]
+    used += [_REQUESTS_OF_TRIES, "SELECT raw FROM tries WHERE raw IS NOT NULL", "SELECT request FROM awaited"]
+    query = f"SELECT * FROM ({' UNION '.join(used)}) EXCEPT SELECT digest FROM texts LIMIT 1"  # noqa: S608
+    for (digest,) in run.db.read(query):
+        raise Differs(_DATABASE, f"the text {one_line(digest[:16])} is missing", [])
     calls = _Calls(run)
     calls.check_attempts()
     calls.check_tries()
@@ -132,18 +140,6 @@ def check_prompts(run: Run) -> None:
     for (digest,) in run.db.read("SELECT DISTINCT digest FROM prompts"):
         if digest not in players:
             raise Differs(_DATABASE, f"no player uses the prompt {one_line(str(digest), 20)}", [])
-
-
-def check_texts(db: RunDb) -> None:
-    """Check the digest of every text."""
-    log = ModelLog(db)
-    for (digest,) in db.read("SELECT digest FROM texts"):
-        log.text(digest)
-    used = ["SELECT request FROM attempts", "SELECT raw FROM attempts WHERE raw IS NOT NULL"]
-    used += [_REQUESTS_OF_TRIES, "SELECT raw FROM tries WHERE raw IS NOT NULL", "SELECT request FROM awaited"]
-    query = f"SELECT * FROM ({' UNION '.join(used)}) EXCEPT SELECT digest FROM texts LIMIT 1"  # noqa: S608
-    for (digest,) in db.read(query):
-        raise Differs(_DATABASE, f"the text {one_line(digest[:16])} is missing", [])
 
 
 class _Try(NamedTuple):

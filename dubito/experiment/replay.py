@@ -32,7 +32,7 @@ from dubito.experiment.proof import (
 from dubito.experiment.stop import find_stop_flaw
 from dubito.experiment.stored import Run, read_replayable_run
 from dubito.experiment.threads import ThreadedChunks
-from dubito.experiment.workers import join_chunks, play_chunks, run_in_order, start_processes
+from dubito.experiment.workers import join_chunks, play_pieces, run_in_order, start_processes
 from dubito.game import Results
 from dubito.game.log import Log
 from dubito.game.table import Table, step
@@ -173,7 +173,11 @@ def replay(
             tally, games = tally + played.tally, games + len(played.outcomes)
             complete = tally if is_full_chunk(played.deals) else complete
             progress(games)
-        _check_results(run, tally)
+        # A killed run has no `all_games.yaml`.
+        file = run.folder / run_folder.RESULTS
+        counted = run_folder.to_yaml(all_games(tally, experiment.names, run.registry.game))
+        if file.exists() and file.read_bytes() != counted.encode():
+            raise Differs(file.name, "its counts do not match its games", [])
         if flaw := find_stop_flaw(run):
             raise Differs("where the run stopped", flaw, [])
         check_sums(run, tally, complete)
@@ -196,7 +200,8 @@ def _replay_chunks(
     experiment = run.experiment
     numbers = chunk_numbers(experiment)
     if models is None:
-        yield from play_chunks(run.resolved, workers, threading.Event(), numbers)
+        with closing(play_pieces(run.resolved, workers, threading.Event(), numbers)) as pieces:
+            yield from join_chunks(experiment, pieces)
         return
     workers = useful_workers(experiment.games, workers)
     if workers > 1:
@@ -235,15 +240,6 @@ def _check_chunk(db: RunDb, experiment: Experiment, played: ChunkResult, results
     if digest != chunk.digest:
         details = [f"recorded: {digest.hex()}", f"replayed: {chunk.digest.hex()}"]
         raise Differs(f"games {first} to {first + len(rows) - 1}", "their digest differs", details)
-
-
-def _check_results(run: Run, tally: Tally) -> None:
-    """Compare the counts in `all_games.yaml`, which does not exist if the run was killed."""
-    names = [player.name for player in run.experiment.players]
-    file = run.folder / run_folder.RESULTS
-    counted = run_folder.to_yaml(all_games(tally, names, run.registry.game)).encode()
-    if file.exists() and file.read_bytes() != counted:
-        raise Differs(file.name, "its counts do not match its games", [])
 
 
 def _describe_outcome(row: bytes, results: Results) -> str:

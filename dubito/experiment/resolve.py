@@ -210,7 +210,14 @@ def parse_player(entry: PlayerEntry, registry: Registry, config: Config) -> Reso
     name = settings.pop("name", cls)
     if not isinstance(name, str) or not name.strip():
         raise UsageError(f"a player's name must be a string, not {one_line(repr(name), 60)}")
-    _check_name(name)
+    # Refuse a name that could be mistaken for another or that contains control characters.
+    if (hidden := next((character for character in name if not is_visible(character)), None)) is not None:
+        raise UsageError(
+            f"the player name '{one_line(name, 60)}' contains {name_character(hidden)}",
+            hint="use visible characters and plain spaces",
+        )
+    if name != name.strip() or "  " in name:
+        raise UsageError(f"the player name '{name}' has extra spaces", hint="remove them")
     for key in settings:
         _check_setting(bot, key)
     try:
@@ -320,17 +327,6 @@ def _check_complete(bot: Bot, name: str, settings: Mapping[str, Any]) -> None:
         )
         if needed and parameter.name not in settings:
             raise UsageError(f"{one_line(name)}: {bot.name} needs the setting '{parameter.name}'")
-
-
-def _check_name(name: str) -> None:
-    """Raise UsageError for a name that could be mistaken for another or that contains control characters."""
-    if (hidden := next((character for character in name if not is_visible(character)), None)) is not None:
-        raise UsageError(
-            f"the player name '{one_line(name, 60)}' contains {name_character(hidden)}",
-            hint="use visible characters and plain spaces",
-        )
-    if name != name.strip() or "  " in name:
-        raise UsageError(f"the player name '{name}' has extra spaces", hint="remove them")
 
 
 def _check_names(opponents: Sequence[PlayerSpec], contenders: Sequence[PlayerSpec]) -> None:

@@ -5,7 +5,7 @@ that was stored.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -103,16 +103,6 @@ class ResolvedRun:
         """Find the bots of a stored experiment. Raises UsageError."""
         players = [ResolvedPlayer.build(spec, registry.find(spec.bot), registry) for spec in experiment.players]
         return cls(experiment, registry, players)
-
-    def with_players(self, players: Sequence[ResolvedPlayer]) -> "ResolvedRun":
-        """Return the run with the same players under the same names, whose settings are now complete."""
-        by_name = {player.name: player.spec for player in players}
-        experiment = replace(
-            self.experiment,
-            bots=tuple(by_name[spec.name] for spec in self.experiment.bots),
-            contenders=tuple(by_name[spec.name] for spec in self.experiment.contenders),
-        )
-        return replace(self, experiment=experiment, players=players)
 
     @property
     def opponents(self) -> Sequence[ResolvedPlayer]:

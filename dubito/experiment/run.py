@@ -147,7 +147,7 @@ def play(run: ResolvedRun, folder: Path, options: RunOptions) -> RunResult:
         with run_folder.open_run(folder, manifest) as db:
             options.progress(count_games(db, experiment.first_game, experiment.games_per_deal).finished)
             log = RunLog(folder)
-            options.model_progress.connect_log(log)
+            options.model_progress.log = log
             log("begins", games=experiment.games, kept=games_kept or 0, offline=options.calls.offline)
             if not is_locked:
                 options.model_progress.warn(
@@ -158,11 +158,13 @@ def play(run: ResolvedRun, folder: Path, options: RunOptions) -> RunResult:
             for name, text in notes.items():
                 log("says", player=name, text=text)
             progress = _LoggedProgress(options, experiment.games)
+            result = _play_chunks(db, run, folder, replace(options, progress=progress))
+            figures = options.model_progress.run
             result = replace(
-                _play_chunks(db, run, folder, replace(options, progress=progress)),
+                result,
                 bot_notes=notes,
                 stop_signal=options.stop_signal(),
-                oldest_reply_time=options.model_progress.oldest_reply_time(),
+                oldest_reply_time=figures.oldest_reply_time() if figures else None,
             )
         try:
             _write_results(result)
@@ -245,7 +247,7 @@ def _chunks_to_play(db: RunDb, run: ResolvedRun, options: RunOptions, done: int)
     if experiment.stop is not None:
         stored = islice(db.outcomes(), first_game_of_chunk(experiment, done))
         decision = RunDecision(experiment, run.game.results, stored)
-        options.model_progress.connect_decision(decision)
+        options.model_progress.describe_decision = decision.figure
     judge = decision.judge if decision else lambda piece: piece
     if not run.has_records:
         pieces = play_pieces(run, options.workers, options.stop, numbers, options.pool)

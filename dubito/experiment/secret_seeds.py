@@ -11,6 +11,7 @@ from dubito.errors import UsageError
 from dubito.experiment.config import Config
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.stored import Run, load_seed
+from dubito.game.seeds import draw_secret_seed, hash_seed
 
 
 def choose_seed(experiment: Experiment, config: Config, shard: str | None, started: Path | None) -> Experiment:
@@ -26,7 +27,8 @@ def choose_seed(experiment: Experiment, config: Config, shard: str | None, start
             where=f"--shard {shard}",
             hint="set --seed, which the programs then may know",
         )
-    return experiment.with_secret_seed()
+    secret = draw_secret_seed()
+    return replace(experiment, seed=secret, seed_sha256=hash_seed(secret))
 
 
 def check_secret_run(stored: Run, experiment: Experiment, is_finished: bool) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
@@ -44,7 +45,8 @@ def identify_weights(name: str, settings: ModelSettings) -> ModelSettings:
     if kind is None or kind == HOUSE:
         return settings
     suffix = (settings.base_url or "").removeprefix(kind)
-    identified = f"{_WEIGHTS}{_find_starter(kind).fingerprint(settings.model)}"
+    starter: StartFunction = import_place(model_servers()[kind].place)
+    identified = f"{_WEIGHTS}{starter.fingerprint(settings.model)}"
     if suffix not in ("", identified):
         raise UsageError(
             f"{one_line(name)}: base_url: {one_line(settings.model, 200)} has the weights {identified}, not "
@@ -53,27 +55,18 @@ def identify_weights(name: str, settings: ModelSettings) -> ModelSettings:
     return settings.model_copy(update={"base_url": f"{kind}{identified}"})
 
 
-def _find_starter(kind: str) -> StartFunction:
-    starter: StartFunction = import_place(model_servers()[kind].place)
-    return starter
-
-
+@dataclass(eq=False, slots=True)
 class EmbeddedServers:
     """The servers of a run. Each is started when first needed."""
 
-    def __init__(
-        self,
-        game: Game,
-        in_flight: int,
-        running: ExitStack,
-        tell: Callable[[str], None],
-        game_slots: GameSlots | None = None,
-    ) -> None:
-        self._game, self._in_flight, self._running, self._tell = game, in_flight, running, tell
-        self._game_slots = game_slots or GameSlots()
-        self._houses: dict[str, House] = {}
-        self._started: dict[str, StartedServer] = {}
-        self._lock = Lock()
+    game: Game
+    in_flight: int
+    running: ExitStack
+    tell: Callable[[str], None]
+    game_slots: GameSlots = field(default_factory=GameSlots)
+    _houses: dict[str, "House"] = field(default_factory=dict)
+    _started: dict[str, StartedServer] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
 
     def address(self, api: Api, server: str, model: str) -> str:
         """Return the base URL for an SDK of this protocol. Raises UsageError or RunStopped on failure."""
@@ -88,21 +81,22 @@ class EmbeddedServers:
                 # Different faults need separate servers. Unknown ones raise UsageError.
                 faults = parse_faults(server)
                 if server not in self._houses:
-                    policy, failing = house_policy([self._game]), Faults.parse(faults) if faults else None
-                    self._houses[server] = self._running.enter_context(House(policy=policy, faults=failing))
+                    policy, failing = house_policy([self.game]), Faults.parse(faults) if faults else None
+                    self._houses[server] = self.running.enter_context(House(policy=policy, faults=failing))
                 return self._houses[server].base_url(api)
             if server not in self._started:
-                start = _find_starter(kind).start(model, self._in_flight, self._tell)
-                self._started[server] = self._running.enter_context(start)
-                self._game_slots.limit(self.slots(server))
+                starter: StartFunction = import_place(model_servers()[kind].place)
+                started = starter.start(model, self.in_flight, self.tell)
+                self._started[server] = self.running.enter_context(started)
+                self.game_slots.limit(self.slots(server))
             return self._started[server].base_url
 
     def call_fields(self, server: str, game: int) -> Mapping[str, int]:
         """Return what the calls of a game add to the body of a request, which does not change its digest."""
-        started, slot = self._started.get(server), self._game_slots.find(game)
+        started, slot = self._started.get(server), self.game_slots.find(game)
         return {} if started is None or slot is None else {started.slot_field: slot}
 
     def slots(self, server: str) -> int:
         """Return how many calls this server accepts at once."""
         started = self._started.get(server)
-        return self._in_flight if started is None else min(started.slots, self._in_flight)
+        return self.in_flight if started is None else min(started.slots, self.in_flight)

@@ -150,10 +150,6 @@ def find_stop_flaw(run: Run) -> str | None:
     return None if stored == decision.test.rows() else "its stored decisions do not match its games"
 
 
-def decided_pairs(run: Run) -> dict[tuple[int, ...], list[int]]:
-    return {} if run.planned.stop is None else {pair: [*row] for pair, row in replay_decision(run).test.rows().items()}
-
-
 def _group_by_deal(rows: Iterator[bytes], games: int) -> Iterator[list[bytes]]:
     while deal := [*islice(rows, games)]:
         yield deal

@@ -120,12 +120,8 @@ class Run:
             raise UsageError(
                 f"{self} contains games of {one_line(self.planned.game, 60)} (sources "
                 f"{one_line(self.planned.game_source[:12])}), which is not installed",
-                hint=self._install_hint,
+                hint=missing_game_hint(self.versions.get("game")),
             ) from None
-
-    @property
-    def _install_hint(self) -> str:
-        return missing_game_hint(self.versions.get("game"))
 
     @property
     def changed_game(self) -> str | None:
@@ -136,10 +132,8 @@ class Run:
             return f"{changed} version {planned.rules_version} of its rules, {here.origin} has {now}"
         if here.is_own or (source := source_of(self.game, self.home)) == planned.game_source:
             return None
-        then = one_line(planned.game_source[:12])
-        return (
-            f"{changed} sources {then}, {here.origin} has {source[:12]}; to get the run's version, {self._install_hint}"
-        )
+        then, hint = one_line(planned.game_source[:12]), missing_game_hint(self.versions.get("game"))
+        return f"{changed} sources {then}, {here.origin} has {source[:12]}; to get the run's version, {hint}"
 
     @property
     def other_settings(self) -> dict[str, Any]:

@@ -48,50 +48,37 @@ class QueuedGame:
 Admit = Callable[[Sequence[int]], str | None]
 
 
+@dataclass(eq=False, slots=True)
 class GameQueue:
     """The queue of games for all threads: whole deals in order, and requeued games when they are due."""
 
-    def __init__(
-        self,
-        deals: Sequence[Sequence[QueuedGame]],
-        clock: Callable[[], float],
-        stop: Callable[[], bool],
-        admit: Admit = lambda games: None,
-        next_wave: Callable[[], None] = lambda: None,
-        slots: GameSlots | None = None,
-        max_open: int = 1,
-    ) -> None:
-        """Queue these deals.
-
-        Args:
-            deals: The games of each deal, in order.
-            clock: The clock.
-            stop: Returns whether to stop.
-            admit: Admits the games of a deal.
-            next_wave: Sends the questions that games wait for, and returns when they have been answered.
-            slots: The slots of servers that the run started. Games that need one wait for it, in order.
-            max_open: How many games of deals that were started may wait while later games are played.
-        """
-        self._deals, self._clock, self._stop, self._admit = deque(deals), clock, stop, admit
-        self._next_wave, self._slots, self._max_open = next_wave, slots or GameSlots(), max_open
-        self._waiting: list[QueuedGame] = []  # games that wait for the next wave
-        self._in_wave = False
-        self.fault: BaseException | None = None  # an error of a wave, which closes the queue
-        self._games = deque[QueuedGame]()  # games of deals that were started
-        self.refusal: str | None = None  # the reason why the next deal was not started
-        self._requeued: list[QueuedGame] = []
-        self._playing = 0
-        self._closed = False
-        self._changed = threading.Condition()
+    deals: list[list[QueuedGame]]  # the games of each deal that was not started, in order
+    clock: Callable[[], float]
+    stop: Callable[[], bool]  # returns whether to stop
+    admit: Admit = lambda games: None
+    # Sends the questions that games wait for, and returns when they have been answered.
+    next_wave: Callable[[], None] = lambda: None
+    # The slots of servers that the run started. Games that need one wait for it, in order.
+    slots: GameSlots = field(default_factory=GameSlots)
+    max_open: int = 1  # how many games of deals that were started may wait while later games are played
+    fault: BaseException | None = None  # an error of a wave, which closes the queue
+    refusal: str | None = None  # the reason why the next deal was not started
+    _games: deque[QueuedGame] = field(default_factory=deque)  # games of deals that were started
+    _requeued: list[QueuedGame] = field(default_factory=list)
+    _waiting: list[QueuedGame] = field(default_factory=list)  # games that wait for the next wave
+    _in_wave: bool = False
+    _playing: int = 0
+    _closed: bool = False
+    _changed: threading.Condition = field(default_factory=threading.Condition)
 
     def take(self) -> QueuedGame | None:
         """Wait for the next game. Return None when all games are played, on a stop, or when the queue is closed."""
         with self._changed:
-            while not self._closed and not self._stop():
+            while not self._closed and not self.stop():
                 if (ready := self._take_in_order()) is not None:
                     self._playing += 1
                     return ready
-                due, now = min(self._requeued, key=lambda waiting: waiting.due, default=None), self._clock()
+                due, now = min(self._requeued, key=lambda waiting: waiting.due, default=None), self.clock()
                 if due is not None and due.due <= now and self._can_start(due):
                     self._requeued.remove(due)
                     self._playing += 1
@@ -112,22 +99,22 @@ class GameQueue:
                 if self._can_start(game):
                     self._games.remove(game)
                     return game
-            if len(self._games) >= self._max_open or not self._deals:
+            if len(self._games) >= self.max_open or not self.deals:
                 return None
-            self.refusal = self._admit([queued.game[1].game for queued in self._deals[0] if queued.has_models])
+            self.refusal = self.admit([queued.game[1].game for queued in self.deals[0] if queued.has_models])
             if self.refusal is not None:
                 return None
-            self._games.extend(self._deals.popleft())
+            self._games.extend(self.deals.pop(0))
 
     def _can_start(self, queued: QueuedGame) -> bool:
-        return not queued.needs_slot or self._slots.hold(queued.game[1].game)
+        return not queued.needs_slot or self.slots.hold(queued.game[1].game)
 
     def _ask_wave(self) -> None:
         """Send the next wave while other threads wait, then requeue the games that waited for it."""
         self._in_wave, fault = True, None
         self._changed.release()
         try:
-            self._next_wave()
+            self.next_wave()
         except BaseException as error:
             fault = error
         self._changed.acquire()
@@ -140,7 +127,7 @@ class GameQueue:
         """Play the game again later, from the start. The answers received so far are recorded."""
         wait = min(_MAX_DELAY, _FIRST_DELAY * 2 ** min(waiting.attempts, _MAX_DOUBLINGS))
         with self._changed:
-            later = replace(waiting, reason=reason, attempts=waiting.attempts + 1, due=self._clock() + wait)
+            later = replace(waiting, reason=reason, attempts=waiting.attempts + 1, due=self.clock() + wait)
             self._requeued.append(later)
             self._end(waiting)
 
@@ -156,7 +143,7 @@ class GameQueue:
 
     def _end(self, queued: QueuedGame) -> None:
         self._playing -= 1
-        self._slots.release(queued.game[1].game)
+        self.slots.release(queued.game[1].game)
         self._changed.notify_all()
 
     def close(self) -> None:
@@ -190,7 +177,25 @@ class ThreadedChunks:
             [(number, lineup) for lineup in draw_lineups(experiment, number, DealStreams(experiment.seed, number))]
             for number in numbers
         ]
-        queue = self._queue(deals, stop)
+        models, tracker = self.models, self.models.tracker
+        players = [*enumerate(experiment.names)]
+        recorded = {place for place, name in players if name in models.deciders or name in models.programs}
+        slotted = {place for place, name in players if models.needs_slot(name)}
+        queue = GameQueue(
+            [
+                [
+                    QueuedGame(game, not recorded.isdisjoint(game[1].seats), not slotted.isdisjoint(game[1].seats))
+                    for game in games
+                ]
+                for games in deals
+            ],
+            self.model_progress.clock,
+            stop,
+            tracker.budget.admit if tracker else lambda games: None,
+            models.next_wave,
+            models.slots,
+            self.in_flight,
+        )
         worker = GameWorker(self, queue)
         wanted = max(1, min(self.in_flight, sum(map(len, deals))))
         threads = start_threads(worker.run, wanted, "game")
@@ -212,24 +217,6 @@ class ThreadedChunks:
             errors[_NO_GAME] = queue.fault
         refused = None if stop() or queue.refusal is None else AccountFault(queue.refusal)
         return self._collect(chunk_number(numbers), deals, finished, errors, refused)
-
-    def _queue(self, deals: list[list[tuple[int, Lineup]]], stop: Callable[[], bool]) -> GameQueue:
-        tracker = self.models.tracker
-        admit = tracker.budget.admit if tracker else lambda games: None
-        names = self.player.experiment.names
-        recorded, slotted = (
-            {place for place, name in enumerate(names) if has(name)}
-            for has in (self.models.is_recorded, self.models.needs_slot)
-        )
-        queued = [
-            [
-                QueuedGame(game, not recorded.isdisjoint(game[1].seats), not slotted.isdisjoint(game[1].seats))
-                for game in games
-            ]
-            for games in deals
-        ]
-        next_wave, slots = self.models.next_wave, self.models.slots
-        return GameQueue(queued, self.model_progress.clock, stop, admit, next_wave, slots, self.in_flight)
 
     def _collect(
         self,

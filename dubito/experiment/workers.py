@@ -86,13 +86,15 @@ def decode_result(packed: bytes | None, deals: range, results: Results) -> Chunk
     ends = [begin]
     for length in head["lengths"]:
         ends.append(ends[-1] + length)
+    fallback, error = head["first_fallback"], head["error"]
+    error_type = GameError if head["of_game"] else BotError
     return ChunkResult(
         chunk_number(deals),
         head["deals"],
         [packed[first:end] for first, end in pairwise(ends)],
         tally=Tally.from_json(head["tally"], results),
-        first_fallback=_decode_error(head["first_fallback"]),
-        error=GameError(*head["error"]) if head["of_game"] else _decode_error(head["error"]),
+        first_fallback=None if fallback is None else BotError(*fallback),
+        error=None if error is None else error_type(*error),
         stopped=head["stopped"],
     )
 
@@ -100,10 +102,6 @@ def decode_result(packed: bytes | None, deals: range, results: Results) -> Chunk
 def _encode(head: Mapping[str, Any], rows: bytes = b"") -> bytes:
     text = json.dumps(head).encode()
     return _LENGTH.pack(len(text)) + text + rows
-
-
-def _decode_error(arguments: list[Any] | None) -> BotError | None:
-    return None if arguments is None else BotError(*arguments)
 
 
 @lru_cache(maxsize=4)  # one worker can play chunks of several runs
@@ -169,17 +167,6 @@ def default_workers() -> int:
     return core_count() if can_start_processes() else 1
 
 
-def play_chunks(
-    run: ResolvedRun,
-    workers: int,
-    stop: threading.Event,
-    numbers: range,
-    pool: WorkerPool | None = None,
-) -> Generator[ChunkResult, None, None]:
-    with closing(play_pieces(run, workers, stop, numbers, pool)) as pieces:
-        yield from join_chunks(run.experiment, pieces)
-
-
 def play_pieces(
     run: ResolvedRun,
     workers: int,
@@ -230,9 +217,10 @@ def join_chunks(
     for deals, later in played:
         chunk = later if chunk is None else chunk.append(later)
         whole = deals.stop == deals_of_chunk(experiment, chunk.number).stop
-        if chunk.has_ended_early or whole or as_they_grow:
+        has_ended_early = chunk.stopped or chunk.decided or chunk.error is not None
+        if has_ended_early or whole or as_they_grow:
             yield chunk
-        if chunk.has_ended_early:
+        if has_ended_early:
             return
         chunk = None if whole else chunk
 
