@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, Final
@@ -20,67 +21,68 @@ from dubito.show.opponents import Thought
 from dubito.show.session import Session
 
 
+@dataclass(eq=False)
 class Narrator:
     """Prints a game turn by turn while it is played or replayed."""
 
-    def __init__(
-        self, show_hands: bool = False, voice: Voice | None = None, wait: Callable[[], None] = lambda: None
-    ) -> None:
-        self._show_hands, self._voice, self._wait = show_hands, voice or PlainVoice(), wait
-        # These describe the current move.
-        self._seat, self._turn = 0, 0
-        self._hand_to_show = ""
+    show_hands: bool = False
+    voice: Voice = field(default_factory=PlainVoice)
+    wait: Callable[[], None] = lambda: None
+    # These describe the current move.
+    _seat: int = field(default=0, init=False)
+    _turn: int = field(default=0, init=False)
+    _hand_to_show: str = field(default="", init=False)
 
     def narrate(self, session: Session) -> None:
         self._session = session
         self._teller = session.game.words.teller(session.state, session.reader)
-        self._voice(describe_start(session.game.words, session.state, session.reader))
+        self.voice(describe_start(session.game.words, session.state, session.reader))
         while not session.over:
             if not session.state.over:
                 state = session.state
                 self._seat, turn = state.seat, state.turns_played + 1
                 if turn > self._turn:
-                    self._wait()
-                    self._hand_to_show = self._teller.describe_hand(self._seat) if self._show_hands else ""
+                    self.wait()
+                    self._hand_to_show = self._teller.describe_hand(self._seat) if self.show_hands else ""
                 self._turn = turn
                 self._show_thinking()
             try:
                 moment = next(session)
             finally:
-                self._voice.hide_thinking()
+                self.voice.hide_thinking()
             self._show_hand()
             output = moment.output
             parts = (
                 () if isinstance(output, Forfeit) else self._teller.describe_move(moment.seat, output, moment.events)
             )
             for each in parts:
-                truth = f"[{each.truth}]" if self._show_hands and each.truth else ""
+                truth = f"[{each.truth}]" if self.show_hands and each.truth else ""
                 if text := " ".join(filter(None, (each.sentence, truth))):
                     self._print_line(text)
             for fault in moment.faults:
                 note(fault)
             if isinstance(output, Forfeit):
                 self._print_line(describe_forfeit(output.seat, session.reader, session.game))
-        self._voice("\n".join(self._teller.ending()))
+        self.voice("\n".join(self._teller.ending()))
 
     def print_aside(self, text: str) -> None:
         self._show_hand()
-        self._voice(f"{self._turn:4}.   {text}")
+        self.voice(f"{self._turn:4}.   {text}")
 
     def print_thought(self, thought: Thought) -> None:
         """Print a model's answer and reason, and if hands are shown, whether its stated probability was right."""
         state, game = self._session.state, self._session.game
-        truth = game.truth(state) if self._show_hands and not state.over else None
+        truth = game.truth(state) if self.show_hands and not state.over else None
         name = self._session.reader.name(thought.seat)
         self.print_aside(thought.to_line(name, game.words.short_question(thought.node), game.node(thought.node), truth))
         self._show_thinking()
 
     def show_partial_reply(self, seat: int, words: str) -> None:
-        self._voice.show_thinking(self._session.reader.name(seat), words)
+        self.voice.show_thinking(self._session.reader.name(seat), words)
 
     def _show_thinking(self) -> None:
         if self._session.thinks(self._seat):
-            self._voice.show_thinking(self._session.reader.name(self._seat))
+            self.voice.show_thinking(self._session.reader.name(self._seat))
 
     def _show_hand(self) -> None:
         if self._hand_to_show:
@@ -88,7 +90,7 @@ class Narrator:
         self._hand_to_show = ""
 
     def _print_line(self, text: str) -> None:
-        self._voice(f"{max(1, self._turn):4}. {text}")
+        self.voice(f"{max(1, self._turn):4}. {text}")
 
 
 def check_save(path: Path | None) -> None:

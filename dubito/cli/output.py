@@ -4,16 +4,17 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import Event, Lock, Thread, Timer
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import click
 
 from dubito.errors import one_line, printable, printable_json
 
 if TYPE_CHECKING:
-    from dubito.cli.terminal import LiveLines
+    from dubito.cli.terminal import LiveLines, TerminalVoice
     from dubito.game import PlayerKind
     from dubito.report.documents import Document
     from dubito.report.tables import Paragraph, ResultTable
@@ -29,18 +30,11 @@ def say(text: str = "") -> None:
 def print_document(document: "Document") -> None:
     """Print the `--json` object."""
     text = printable_json(document.model_dump_json(indent=1))
-    if not can_encode(text):
-        text = json.dumps(json.loads(text), indent=1)
-    click.echo(text)
-
-
-def can_encode(text: str) -> bool:
-    """Return whether standard output can encode these characters."""
     try:
         text.encode(sys.stdout.encoding or "utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
+    except UnicodeEncodeError:  # standard output lacks some characters
+        text = json.dumps(json.loads(text), indent=1)
+    click.echo(text)
 
 
 def note(text: str) -> None:
@@ -111,17 +105,16 @@ _MIN_SHARE: Final = 0.05
 _MAX_SAMPLES: Final = 100
 
 
+@dataclass(eq=False, slots=True)
 class Speed:
     """The current speed, measured over the second half of the elapsed time because runs often start slowly."""
 
-    def __init__(self, done: float) -> None:
-        self.before = done
-        # (seconds, amount done), for the second half of the time so far.
-        self._samples = [(0.0, done)]
+    before: float  # amount done at the start
+    samples: list[tuple[float, float]]  # (seconds, amount done), for the second half of the time so far
 
     def __call__(self, seconds: float, done: float) -> float:
         """Add a sample and return the speed per second."""
-        samples = self._samples
+        samples = self.samples
         if seconds - samples[-1][0] >= max(0.1, seconds / _MAX_SAMPLES):
             samples.append((seconds, done))
         while len(samples) > 1 and samples[1][0] <= seconds / 2:
@@ -197,7 +190,7 @@ class GamesProgress:
             self._before = self._logged_games = games
             self._describe_time_left(games, 0.0)
         if self._bar is not None:
-            self._bar.update(games)
+            self._bar.show_games(games)
         elif not self._quiet:
             # Games end in several threads.
             with self._lock:
@@ -219,7 +212,7 @@ class GamesProgress:
     def _describe_time_left(self, games: int, seconds: float) -> list[str]:
         """Describe the remaining time, or return an empty string until it can be estimated."""
         done, rest = self._parts() or (games, self._games - games)
-        self._speed = self._speed or Speed(done)
+        self._speed = self._speed or Speed(done, [(0.0, done)])
         pace, new = self._speed(seconds, done), done - self._speed.before
         is_early = seconds < _MAX_SECONDS and new < min(_MIN_GAMES, _MIN_SHARE * (new + rest))
         if not pace or seconds < _MIN_SECONDS or is_early:
@@ -229,11 +222,11 @@ class GamesProgress:
         return [f"{remaining / unit:.{int(unit == 3600)}f} {name} left"]
 
 
-class Voice(Protocol):
-    """Prints the lines of a game."""
+class PlainVoice:
+    """Prints the lines of a game unchanged, and nothing while a player is thinking."""
 
     def __call__(self, line: str = "") -> None:
-        """Print a line."""
+        say(line)
 
     def show_thinking(self, name: str, words: str = "") -> None:
         """Show that a player is thinking, with its `words` so far, until the next line or `hide_thinking`."""
@@ -242,17 +235,7 @@ class Voice(Protocol):
         """Remove the line that `show_thinking` printed."""
 
 
-class PlainVoice:
-    """Prints the lines of a game unchanged."""
-
-    def __call__(self, line: str = "") -> None:
-        say(line)
-
-    def show_thinking(self, name: str, words: str = "") -> None:
-        pass
-
-    def hide_thinking(self) -> None:
-        pass
+Voice: TypeAlias = "PlainVoice | TerminalVoice"  # prints the lines of a game
 
 
 def make_voice(names: Sequence[str], lie: str) -> Voice:

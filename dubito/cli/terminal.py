@@ -8,8 +8,8 @@ from typing import Final
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console, JustifyMethod, RenderableType
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID
-from rich.table import Table
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.table import Column, Table
 from rich.text import Text
 
 from dubito.errors import one_line, printable
@@ -41,7 +41,10 @@ _HEAD: Final = re.compile(r" *\d+\. +|- |")
 
 def draw_table(title: str, headers: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool]) -> None:
     """Print a table. On a narrow terminal it is split into several, which all start with the key columns."""
-    console, keys = Console(), _keys(cells)
+    console = Console()
+    # As many leading columns as are needed to identify each row.
+    limit = len(cells[0]) - 1 if cells else 1
+    keys = next((n for n in range(1, limit) if len({tuple(row[:n]) for row in cells}) == len(cells)), limit)
 
     def part(columns: Sequence[int]) -> Table:
         drawn = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
@@ -65,46 +68,27 @@ def draw_table(title: str, headers: Sequence[str], cells: Sequence[Sequence[str]
         console.print(part(columns))
 
 
-def _keys(cells: Sequence[Sequence[str]]) -> int:
-    """Return how many leading columns are needed to identify each row."""
-    most = len(cells[0]) - 1 if cells else 1
-    return next((n for n in range(1, most) if len({tuple(row[:n]) for row in cells}) == len(cells)), most)
+class LiveLines(Progress):
+    """Live progress on standard error: a bar, and below it a line of figures, wrapped if necessary.
 
+    `describe` returns the text next to the bar, and `more` the figures.
+    """
 
-class _DescriptionColumn(ProgressColumn):
-    """The text next to the bar."""
+    def __init__(self, games: int, describe: Callable[[int], str], more: Callable[[], Sequence[str]]) -> None:
+        self._describe, self._more = describe, more
+        text = TextColumn("{task.description}", markup=False, table_column=Column())
+        super().__init__(BarColumn(_BAR_WIDTH), text, console=Console(stderr=True), transient=True)
+        self._games: TaskID = self.add_task("", total=games)
 
-    def __init__(self, describe: Callable[[int], str]) -> None:
-        super().__init__()
-        self._describe = describe
-
-    def render(self, task: Task) -> Text:
-        return Text(printable(self._describe(int(task.completed))))
-
-
-class _Lines(Progress):
-    """A progress bar with a line of figures below it, wrapped if necessary."""
-
-    def __init__(self, console: Console, describe: Callable[[int], str], more: Callable[[], Sequence[str]]) -> None:
-        self._more = more
-        super().__init__(BarColumn(_BAR_WIDTH), _DescriptionColumn(describe), console=console, transient=True)
+    def show_games(self, games: int) -> None:
+        self.update(self._games, completed=games)
 
     def get_renderables(self) -> Iterable[RenderableType]:
+        for task in self.tasks:
+            task.description = printable(self._describe(int(task.completed)))
         yield from super().get_renderables()
         if figures := ", ".join(self._more()):
             yield Text(printable(figures))
-
-
-class LiveLines:
-    """Live progress on standard error. `describe` returns the text next to the bar, and `more` the figures below it."""
-
-    def __init__(self, games: int, describe: Callable[[int], str], more: Callable[[], Sequence[str]]) -> None:
-        self._bar = _Lines(Console(stderr=True), describe, more)
-        self._task: TaskID = self._bar.add_task("", total=games)
-        self.start, self.stop = self._bar.start, self._bar.stop
-
-    def update(self, games: int) -> None:
-        self._bar.update(self._task, completed=games)
 
 
 class TerminalVoice:
