@@ -69,8 +69,8 @@ def stats(folder: Path, as_json: bool) -> None:
         if older:
             say(f"{len(older):,} replies are from another version of Dubito and are not used")
         _note_damaged(damaged)
-    if others := _other_caches(folder):
-        note(f"there are other caches: {_cache_flags(others)}")
+    if others := _flags_of_other_caches(folder):
+        note(f"there are other caches: {others}")
 
 
 @cache.command()
@@ -208,8 +208,8 @@ def explain(what: str, run: Path | None, folder: Path) -> None:
         _note_damaged(damaged)
         if entry is None:
             say(f"the cache {opened.folder} {'has no readable replies' if damaged else 'is empty'}")
-            if others := _other_caches(opened.folder):
-                note(f"there are other caches: {_cache_flags(others)}")
+            if others := _flags_of_other_caches(opened.folder):
+                note(f"there are other caches: {others}")
             return
         say(f"the cache has no reply to this request; the most similar entry, {entry.key}, differs in:")
         for difference in differing_parts(request.server, request.text, request.draw, entry):
@@ -228,19 +228,17 @@ def _complete_key(opened: ReplyCache, key: str) -> str:
 
 def _cache_in_folder(folder: Path, *, writes: bool = False) -> ReplyCache:
     if not (folder / _FILE).exists():
-        others = _other_caches(folder)
-        example = f", for example {_cache_flags(others)}" if others else ""
+        others = _flags_of_other_caches(folder)
+        example = f", for example {others}" if others else ""
         raise UsageError(f"{folder} does not contain a cache", hint=f"give its folder with --cache{example}")
     return ReplyCache(folder, writes=writes)
 
 
-def _other_caches(folder: Path) -> list[Path]:
+def _flags_of_other_caches(folder: Path) -> str:
+    """Return the flags that choose other caches, such as `--cache runs/a/cache`, the newest first."""
     caches = [*Path().glob(f"runs/*/cache/{_FILE}"), *Path().glob(f"cache/{_FILE}")]
     newest = sorted(caches, key=lambda file: (-file.stat().st_mtime, file))
-    return [file.parent for file in newest if file.parent.resolve() != folder.resolve()]
-
-
-def _cache_flags(folders: Sequence[Path]) -> str:
+    folders = [file.parent for file in newest if file.parent.resolve() != folder.resolve()]
     more = f" and {len(folders) - _MAX_SUGGESTED_CACHES} more" if len(folders) > _MAX_SUGGESTED_CACHES else ""
     return " or ".join(f"--cache {quote(one_line(str(folder)))}" for folder in folders[:_MAX_SUGGESTED_CACHES]) + more
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from dubito.cli.options import game_option
+from dubito.cli.options import game_option, game_words
 from dubito.cli.output import note, say
 from dubito.cli.run import play_with_progress
 from dubito.cli.summary import exit_code, print_end, print_report_path, print_tables
@@ -22,7 +22,6 @@ from dubito.experiment.run import RunResult
 from dubito.experiment.saved_config import config_to_store
 from dubito.game import Game
 from dubito.game.find import DUBITO, Registry, find_bots
-from dubito.packages import games_path_words
 from dubito.stats.ranking import ranking
 
 _LOCAL: Final = "local:smollm2"
@@ -47,7 +46,7 @@ def demo(output: Path | None, game: Game, local: bool, tables: bool) -> int:
     number = next(number for number in count(1) if not Path(f"runs/demo-{number}").exists())
     folder = output or Path(f"runs/demo-{number}")
     registry = find_bots(here, game.name)
-    flags = [*_game_flag(game), *["--local"] * local, "--output", folder]
+    flags = [*game_words(game), *["--local"] * local, "--output", folder]
     same_command = build_command("demo", *flags)
     if local:
         return _play_local(registry, here, folder, same_command, tables)
@@ -69,7 +68,8 @@ def demo(output: Path | None, game: Game, local: bool, tables: bool) -> int:
         note("dubito: the results digests of the two runs differ")
         return 1
     say("Identical: both runs have the same results digest.")
-    say(f"model calls: {_count_calls(first):,} in the first run, {_count_calls(second):,} in the second")
+    calls, more_calls = (sum(log.calls for log in run.models.values()) for run in (first, second))
+    say(f"model calls: {calls:,} in the first run, {more_calls:,} in the second")
     if not tables:
         say(f"results digest: {second.results_digest}\n")
         say(f"all tables: {build_command('demo', *flags, '--tables')}")
@@ -78,7 +78,7 @@ def demo(output: Path | None, game: Game, local: bool, tables: bool) -> int:
     best_bot = next(name for name in names if name not in first.models)
     with_model = ["--contenders", f"openai:MODEL,{best_bot}", "--games", 20]
     say("\nTo play a real model with your key (or ANTHROPIC_API_KEY and anthropic:MODEL):")
-    say(f"  OPENAI_API_KEY=... {build_command('run', *_game_flag(game), *with_model)}")
+    say(f"  OPENAI_API_KEY=... {build_command('run', *game_words(game), *with_model)}")
     if game.name == DUBITO and Path("examples/models.yaml").is_file():
         say(f"or edit examples/models.yaml and run\n  {build_command('run', 'examples/models.yaml')}")
     return 0
@@ -96,10 +96,6 @@ def _play_local(registry: Registry, here: Path, folder: Path, same_command: str,
     print_tables(run, sizes=False) if tables else print_end(run)
     print_report_path(run.folder, new)
     return 0
-
-
-def _game_flag(game: Game) -> list[str]:
-    return [*([] if game.name == DUBITO else ["--game", game.name]), *games_path_words()]
 
 
 def _config(registry: Registry) -> dict[str, Any]:
@@ -125,7 +121,3 @@ def _run(
         return finished, False
     stored = config_to_store(config, run.experiment)
     return play_with_progress(run, folder, calls, stored, workers=1, quiet=False), True
-
-
-def _count_calls(run: RunResult) -> int:
-    return sum(log.calls for log in run.models.values())

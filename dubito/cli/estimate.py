@@ -22,7 +22,7 @@ from dubito.experiment.estimate import (
 )
 from dubito.experiment.estimate import Estimate as PlayerFigures
 from dubito.experiment.estimate import estimate as estimate_players
-from dubito.experiment.experiment import Experiment, describe_fake_models
+from dubito.experiment.experiment import describe_fake_models
 from dubito.experiment.model_players import announced_ends, check_models, limit_paid_games, old_price_warnings
 from dubito.experiment.power import POWER, DealsNeeded, estimate_deals
 from dubito.experiment.resolve import resolve
@@ -64,7 +64,10 @@ def estimate(
     run = limit_paid_games(check_models(resolve(checked, registry), options), checked, options)
     needed = None
     if detect is not None:
-        needed = _find_needed_deals(detect, run.experiment, runs)
+        if not runs:
+            raise UsageError("--detect needs a pilot run of the same contenders", hint="add --from RUN")
+        with open_recorded_run(runs[0]) as pilot:
+            needed = estimate_deals(detect, run.experiment, pilot)
         games = round(needed.deals.typical) * run.experiment.games_per_deal
         run = replace(run, experiment=replace(run.experiment, games=games))
         if not as_json:
@@ -77,13 +80,10 @@ def estimate(
         return
     found = estimate_players(run, options, runs, thoughts)
     experiment, today = run.experiment, datetime.now(UTC).date()
-    for sentence in (
-        *announced_ends(run, today),
-        *old_price_warnings(run, options, today),
-    ):
+    fake_models = describe_fake_models({one.player: one.kind for one in found})
+    notes = [*announced_ends(run, today), *old_price_warnings(run, options, today), fake_models]
+    for sentence in filter(None, notes):
         note(sentence)
-    if fake_models := describe_fake_models({one.player: one.kind for one in found}):
-        note(fake_models)
     reach = describe_reach(found, experiment, options.caps)
     if as_json:
         print_document(_document(experiment.games, found, checked.in_flight, reach, needed))
@@ -95,13 +95,6 @@ def estimate(
     if (useful := useful_in_flight(found)) < checked.in_flight:
         note(f"One process can use about {useful} calls in flight at most, so a higher in_flight does not help.")
     note("The ranges cover best and worst cases of reasoning, caching and pricing. No model was called.")
-
-
-def _find_needed_deals(detect: float, planned: Experiment, runs: Sequence[Path]) -> DealsNeeded:
-    if not runs:
-        raise UsageError("--detect needs a pilot run of the same contenders", hint="add --from RUN")
-    with open_recorded_run(runs[0]) as pilot:
-        return estimate_deals(detect, planned, pilot)
 
 
 def _describe_needed(needed: DealsNeeded, games: int, pilot: Path, results: Results) -> str:
@@ -146,7 +139,7 @@ def _document(
 ) -> EstimateObject:
     players = []
     for one in found:
-        usd = _usd(one.picodollars)
+        usd = one.picodollars and one.picodollars.rescale(1 / PICO)
         typical = TypicalUse(
             calls=one.calls.typical,
             tokens_in=one.tokens_in.typical,
@@ -165,7 +158,8 @@ def _document(
                 typical=typical,
             )
         )
-    total, duration = _usd(_total_cost(found)), estimate_duration(found, in_flight) if found else NOTHING
+    total = _total_cost(found)
+    usd, duration = total and total.rescale(1 / PICO), estimate_duration(found, in_flight) if found else NOTHING
     detected = (
         None
         if needed is None
@@ -176,18 +170,14 @@ def _document(
     return EstimateObject(
         games=games,
         players=players,
-        usd=total and total.range,
+        usd=usd and usd.range,
         seconds=duration.range,
-        typical_usd=total and total.typical,
+        typical_usd=usd and usd.typical,
         typical_seconds=duration.typical,
         batches=max((one.batches for one in found), default=0),
         reach=reach,
         needed=detected,
     )
-
-
-def _usd(picodollars: Figure | None) -> Figure | None:
-    return picodollars and picodollars.rescale(1 / PICO)
 
 
 def _money(picodollars: float) -> str:

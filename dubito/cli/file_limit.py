@@ -1,6 +1,7 @@
 """Raise the limit on open files, since each game in flight needs several."""
 
 import sys
+from contextlib import suppress
 from typing import Final
 
 from dubito.cli.output import note
@@ -23,22 +24,17 @@ def limit_in_flight(in_flight: int) -> int:
     return allowed
 
 
-if sys.platform == "win32":
-
-    def raise_file_limit(wanted: int) -> int | None:
+def raise_file_limit(wanted: int) -> int | None:
+    """Raise the limit on open files to this number if possible. Return the limit, or None if it is unlimited."""
+    if sys.platform == "win32":
         return None
-
-else:
     import resource
-    from contextlib import suppress
 
-    def raise_file_limit(wanted: int) -> int | None:
-        """Raise the limit on open files to this number if possible. Return the limit, or None if it is unlimited."""
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if soft == resource.RLIM_INFINITY or soft >= wanted:
-            return None if soft == resource.RLIM_INFINITY else soft
-        target = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        # Some systems have an additional, lower maximum.
-        with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
-        return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return None if soft == resource.RLIM_INFINITY else soft
+    target = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    # Some systems have an additional, lower maximum.
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

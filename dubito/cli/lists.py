@@ -29,7 +29,12 @@ def games(context: click.Context, openspiel: bool, as_json: bool) -> None:
     here = Path.cwd()
     games, faults = usable_games(here)
     families = [family for family in games if isinstance(family, Family)]
-    origins = {game.name: _origin(game, here) for game in games if isinstance(game, Game)}
+    origins = dict[str, str | None]()  # None for the games that come with Dubito
+    for game in games:
+        if isinstance(game, Game):
+            package = package_of(game, here)
+            origin = one_line(package.distribution or _relative_path(package.folder, here))
+            origins[game.name] = None if package.is_own else origin
     if as_json:
         from dubito.report.documents import GamesObject, ListedGame  # imported late: only --json needs it
 
@@ -70,11 +75,6 @@ def games(context: click.Context, openspiel: bool, as_json: bool) -> None:
         table(f"{len(rows)} games", headers, [*rows, *more])
     for fault in faults:
         note(f"broken: {fault}")
-
-
-def _origin(game: Game, here: Path) -> str | None:
-    package = package_of(game, here)
-    return None if package.is_own else one_line(package.distribution or _relative_path(package.folder, here))
 
 
 def _format_seats(seats: tuple[int, int]) -> str:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from keyword import iskeyword
 from pathlib import Path
 from typing import Final
@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from dubito.cli.main import Listing
-from dubito.cli.options import game_option
+from dubito.cli.options import game_option, game_words
 from dubito.cli.output import say
 from dubito.commands import build_command
 from dubito.errors import RunStopped, UsageError, one_line
@@ -18,7 +18,7 @@ from dubito.files import describe_os_error, read_text
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots, game_names, manual_folders
 from dubito.llm.prompts import load_prompt, prompt_root, prompt_roots
-from dubito.packages import games_path_words, own_folder
+from dubito.packages import own_folder
 
 _MAX_NAME: Final = 60
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -58,9 +58,9 @@ def bot(name: str, game: Game) -> None:
     text = read_text(templates[-1]).replace("my_bot", stem).replace("MyBot", class_name)
     _write({file: text})
     others = [other.name for other in registry.hand_written()][:3]
-    _suggest(build_command("bots", "check", class_name, *_flags(game)))
+    _suggest(build_command("bots", "check", class_name, *game_words(game)))
     if others:
-        _suggest(build_command("run", *_flags(game), "--bots", ",".join([class_name, *others]), "--games", 100))
+        _suggest(build_command("run", *game_words(game), "--bots", ",".join([class_name, *others]), "--games", 100))
 
 
 @new.command()
@@ -74,9 +74,9 @@ def prompt(name: str, game: Game) -> None:
         raise UsageError(f"{one_line(str(taken))} already exists", hint="choose another name")
     source = load_prompt(_PLAIN, here, game).folder
     folder = prompt_root(Path("prompts"), game) / name
-    _write({folder / file.name: read_text(file) for file in sorted(source.iterdir()) if file.is_file()}, folder)
-    _suggest(build_command("prompts", "show", name, *_flags(game)))
-    _suggest(build_command("prompts", "diff", _PLAIN, name, *_flags(game)))
+    _write({folder / file.name: read_text(file) for file in sorted(source.iterdir()) if file.is_file()}, [folder])
+    _suggest(build_command("prompts", "show", name, *game_words(game)))
+    _suggest(build_command("prompts", "diff", _PLAIN, name, *game_words(game)))
 
 
 @new.command("game")
@@ -89,9 +89,7 @@ def new_game(name: str) -> None:
     for part in ("games", "bots/manual", "prompts"):
         for path in _source_files(source / part / _GAME):
             files[Path(part, name, path.relative_to(source / part / _GAME))] = _rename(read_text(path), {_GAME}, name)
-    for folder in ("games", "bots/manual", "prompts"):
-        _check_is_free(Path(folder, name))
-    _write(files)
+    _write(files, [Path(folder, name) for folder in ("games", "bots/manual", "prompts")])
     _suggest(build_command("games", "check", name))
     _suggest(build_command("run", "--game", name, "--games", 1000))
 
@@ -107,7 +105,7 @@ def plugin(name: str) -> None:
         folder / _rename(path.relative_to(source).as_posix(), _PLUGIN, name): _rename(read_text(path), _PLUGIN, name)
         for path in _source_files(source)
     }
-    _write(files, folder)
+    _write(files, [folder])
     say(f"install it: pip install ./{name}")
     _suggest(build_command(name))
 
@@ -135,15 +133,11 @@ def _rename(text: str, old: Iterable[str], new_name: str) -> str:
     return text
 
 
-def _check_is_free(path: Path) -> None:
-    if os.path.lexists(path):
-        raise UsageError(f"{one_line(str(path))} already exists", hint="choose another name")
-
-
-def _write(files: Mapping[Path, str], folder: Path | None = None) -> None:
-    """Write new files, and print the name of each. `folder` must not exist either. Raises UsageError or RunStopped."""
-    for path in [*([] if folder is None else [folder]), *files]:
-        _check_is_free(path)
+def _write(files: Mapping[Path, str], folders: Sequence[Path] = ()) -> None:
+    """Write new files, and print the name of each. `folders` must not exist either. Raises UsageError or RunStopped."""
+    for path in [*folders, *files]:
+        if os.path.lexists(path):
+            raise UsageError(f"{one_line(str(path))} already exists", hint="choose another name")
     for path, text in files.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -152,10 +146,6 @@ def _write(files: Mapping[Path, str], folder: Path | None = None) -> None:
         except OSError as error:
             raise RunStopped(f"cannot write {one_line(str(path))}: {describe_os_error(error)}") from None
         say(f"written: {path}")
-
-
-def _flags(game: Game) -> list[str]:
-    return [*([] if game.name == DUBITO else ["--game", game.name]), *games_path_words()]
 
 
 def _suggest(command: str) -> None:

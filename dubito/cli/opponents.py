@@ -71,8 +71,17 @@ def open_opponents(
     # Imported late: hand-written bots do not need it.
     from dubito.experiment.models import model_players
 
+    file = games / DATABASE
+    if (games / MANIFEST).exists():
+        raise UsageError(f"{games} is the folder of a run", hint="choose another folder with --games")
+    try:
+        games.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot write {games}: {error.strerror}", hint="choose another folder with --games") from None
+    if file.exists():
+        RunDb.open(file).__exit__()
     with ExitStack() as stack:
-        db = stack.enter_context(_store(games))
+        db = stack.enter_context(RunDb.create(file, shared=True))
         with note_if_slow("sending a test question to each model player"):
             models = stack.enter_context(model_players(together, db, calls, ModelProgress(), stopped, first))
         yield Opponents(together, models, settled)
@@ -135,19 +144,6 @@ def load_family() -> FamilyGames | None:
             featured = [name for name in names if name.partition(":")[2] in family.featured]
             return FamilyGames(names, featured, bots_of_game, is_open)
     return None
-
-
-def _store(games: Path) -> RunDb:
-    file = games / DATABASE
-    if (games / MANIFEST).exists():
-        raise UsageError(f"{games} is the folder of a run", hint="choose another folder with --games")
-    try:
-        games.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot write {games}: {error.strerror}", hint="choose another folder with --games") from None
-    if file.exists():
-        RunDb.open(file).__exit__()
-    return RunDb.create(file, shared=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ from dubito.errors import UsageError, one_line
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_game, game_names
 from dubito.game.seeds import SEED_FORMAT, parse_seed
-from dubito.packages import set_games_path
+from dubito.packages import games_path_words, set_games_path
 from dubito.sandbox.consent import Permits
 
 if TYPE_CHECKING:
@@ -43,9 +43,6 @@ class _SeedText(click.ParamType):  # type: ignore[type-arg]
     """Converts a seed to a number, or to the text of a revealed seed."""
 
     name = "seed"
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        return "N"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
         try:
@@ -177,6 +174,12 @@ game_option = flags(
     games_path_option,
 )
 
+
+def game_words(game: Game) -> list[str]:
+    """Return the words of a command that choose this game and the same folders."""
+    return [*([] if game.name == DUBITO else ["--game", game.name]), *games_path_words()]
+
+
 # Players besides the bot files, and where the models' requests are saved.
 company_options = flags(
     click.option("--config", type=click.Path(path_type=Path), help="Config file with more players that can be named."),
@@ -289,7 +292,7 @@ class GameCommand(click.Command):
             from dubito.experiment.config import SETTINGS
             from dubito.settings import Setting
 
-            fields = rules_model(self._game(known, rest)).model_fields
+            fields = type(self._game(known, rest).rules()).model_fields
             used_names = {*SETTINGS, *(param.name for param in self.params)}
             settings = [Setting(key, field) for key, field in fields.items() if key not in used_names]
             rules = [click.Option(names, **attributes) for names, attributes in map(_option_declaration, settings)]
@@ -339,15 +342,11 @@ class GameCommand(click.Command):
         return find_game(DUBITO if name is None else str(name), Path.cwd())
 
 
-def rules_model(game: Game) -> "type[BaseModel]":
-    return type(game.rules())
-
-
 def _is_rule_option(key: str) -> bool:
     for name in game_names(Path.cwd()):
         # A family of games has no rules. Errors in other games do not matter here.
         with suppress(UsageError):
-            if key in rules_model(find_game(name, Path.cwd())).model_fields:
+            if key in type(find_game(name, Path.cwd()).rules()).model_fields:
                 return True
     return False
 
@@ -359,10 +358,6 @@ def parse_rules(rules: Mapping[str, Any], game: Game) -> "BaseModel":
     from dubito.experiment.resolve import rules_of_config
 
     return rules_of_config(parse_config({"game": game.name}, "the command", rules), game)
-
-
-def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:
-    return flags(click.argument("run", required=False, type=click.Path(path_type=Path)), games_path_option)(command)
 
 
 def _find_run(path: Path) -> Path:

@@ -56,7 +56,7 @@ _SEAT_AT_MOMENT: Final = "with --from: the seat to move"
 @click.command(cls=GameCommand)
 @click.argument("bots", nargs=-1, metavar="[BOT ...]")
 @game_option
-@click.option("--seed", type=SEED, help="Random seed. [default: random]")
+@click.option("--seed", type=SEED, metavar="N", help="Random seed. [default: random]")
 @click.option(
     "--deal",
     type=click.IntRange(0),

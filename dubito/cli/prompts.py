@@ -1,7 +1,7 @@
 """`dubito prompts`: list, show, compare, lint and test prompts before paying for games. Only `test` calls a model."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +19,7 @@ from dubito.cli.call_options import (
     suggest_resume,
 )
 from dubito.cli.main import LazyListing
-from dubito.cli.options import game_option, games_path_option, json_option, setting_options
+from dubito.cli.options import flags, game_option, games_path_option, json_option, setting_options
 from dubito.cli.output import note, say, show, table
 from dubito.cli.trials import judge_trial, test_with_cassette
 from dubito.errors import UsageError, one_line
@@ -120,12 +120,12 @@ def check_node(game: Game, node: str | None) -> None:
         raise click.BadParameter(f"{node!r} is not one of {', '.join(map(repr, names))}.", param_hint="'--node'")
 
 
-def position_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    node = click.option("--node", metavar="NODE", help="Use the example position of this node. [default: C, in Dubito]")
-    file = click.option(
+position_options = flags(
+    click.option("--node", metavar="NODE", help="Use the example position of this node. [default: C, in Dubito]"),
+    click.option(
         "--position", "file", type=click.Path(path_type=Path), metavar="FILE", help="Use this recorded position."
-    )
-    return node(file(command))
+    ),
+)
 
 
 def choose_position(game: Game, node: str | None, file: Path | None) -> Position:

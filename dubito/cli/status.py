@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from dubito.cli.options import json_option, open_run_folder, run_argument
+from dubito.cli.options import games_path_option, json_option, open_run_folder
 from dubito.cli.output import note, print_document, say, table
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.experiment import describe_fake_models
@@ -30,7 +30,8 @@ from dubito.store.spend import PICO, PlayerLog, dollars
 
 
 @click.command()
-@run_argument
+@click.argument("run", required=False, type=click.Path(path_type=Path))
+@games_path_option
 @json_option
 def status(run: Path | None, as_json: bool) -> None:
     """Show the progress of RUN, or list the runs in a folder.

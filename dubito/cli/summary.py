@@ -143,24 +143,17 @@ def _describe_model_use(run: RunResult) -> str:
     return f"{models}: {use}; fallbacks: {sum(causes.values())}{by_cause}"
 
 
-def describe_cache_use(run: RunResult, now: float) -> str:
-    """Describe how many replies came from the cache, and the age of the oldest if it is a day or more."""
-    logs = run.models.values()
-    if not (cached := sum(log.cached for log in logs)):
-        return ""
-    days = int((now - run.oldest_reply_time) / 86_400) if run.oldest_reply_time else 0
-    age = f", the oldest {days:,} day{'s' * (days > 1)} old" if days > 0 else ""
-    return f"{cached:,} of {sum(log.attempts for log in logs):,} replies came from the cache{age}"
-
-
 def _print_notes(run: RunResult) -> None:
     """Print notes about the run that belong to both the summary and the tables."""
     if run.first_fallback is not None:
         say(f"first bot error: {run.first_fallback}")
     for name, text in run.bot_notes.items():
         say(f"{one_line(name)}: {text}")
-    if cached := describe_cache_use(run, time.time()):
-        say(cached)
+    logs = run.models.values()
+    if cached := sum(log.cached for log in logs):
+        days = int((time.time() - run.oldest_reply_time) / 86_400) if run.oldest_reply_time else 0
+        age = f", the oldest {days:,} day{'s' * (days > 1)} old" if days > 0 else ""
+        say(f"{cached:,} of {sum(log.attempts for log in logs):,} replies came from the cache{age}")
 
 
 def print_tables(run: RunResult, sizes: bool) -> None:

@@ -60,6 +60,7 @@ WebAddress = tuple[str, int | None, Sequence[str]]
 @click.option(
     "--seed",
     type=SEED,
+    metavar="N",
     default=0,
     show_default=True,
     help="Random seed. Seed and deal determine the cards.",
@@ -110,7 +111,10 @@ def watch(
     elif of_run:
         follow(run, make_pause(pace), show_hands)
     elif site:
-        serve_game(_table_order(what, flags), make_pause(PACES["normal"] if pace is None else pace), site)
+        wait = make_pause(PACES["normal"] if pace is None else pace)
+        with play_live(_table_order(what, flags), wait) as live:
+            _serve(live, *site)
+        say("stopped")
     else:
         with open_game(_table_order(what, flags)) as game:
             _play_and_print(game, pace, show_hands, flags["save"])
@@ -164,10 +168,10 @@ def print_new_games(
         try:
             # Raises an error if the replay differs from the record.
             story = followed.games.play(game)
-            thoughts = _group_by_move(followed.questions(game, story)["decisions"])
+            decisions = followed.questions(game, story)["decisions"]
             voice = make_voice(story["names"], story["lie"])
             voice(f"Game {game}: {', '.join(story['names'])}.")
-            _narrate_with_thoughts(followed.games.replay(game)[0], thoughts, Narrator(show_hands, voice, wait))
+            _narrate_with_thoughts(followed.games.replay(game)[0], decisions, Narrator(show_hands, voice, wait))
         except DubitoError as error:
             note(f"cannot show game {game}: {error}")
         for pair in followed.pairs():
@@ -186,15 +190,19 @@ def show_saved_game(path: Path, wait: Callable[[], None], show_hands: bool, site
         note(warning)
     reader = table_reader(record.players)
     voice = make_voice(reader.names(len(record.players)), game.results.lie_words[0])
-    thoughts = _group_by_move(page.story["decisions"])
     session = session_of_record(game, record, reader)
     with require_whole_game(session.state):
-        _narrate_with_thoughts(session, thoughts, Narrator(show_hands, voice, wait))
+        _narrate_with_thoughts(session, page.story["decisions"], Narrator(show_hands, voice, wait))
 
 
-def _narrate_with_thoughts(
-    session: Session, thoughts: dict[tuple[int, int], list[Thought]], narrator: Narrator
-) -> None:
+def _narrate_with_thoughts(session: Session, decisions: Iterable[Mapping[str, Any]], narrator: Narrator) -> None:
+    """Narrate a game that was played, and before each move what its models thought."""
+    thoughts: dict[tuple[int, int], list[Thought]] = {}  # by turn and seat
+    for one in decisions:
+        last = one["attempts"][-1] if one["attempts"] else {}
+        attempts, reasoning = len(one["attempts"]), last.get("reasoning") or ""
+        thought = Thought(one["seat"], one["node"], one["answer"], one["outcome"], attempts, one["p_bluff"], reasoning)
+        thoughts.setdefault((one["turn"], one["seat"]), []).append(thought)
     moves = session.move
 
     def move() -> Any:
@@ -206,24 +214,8 @@ def _narrate_with_thoughts(
     narrator.narrate(session)
 
 
-def _group_by_move(decisions: Iterable[Mapping[str, Any]]) -> dict[tuple[int, int], list[Thought]]:
-    thoughts: dict[tuple[int, int], list[Thought]] = {}
-    for one in decisions:
-        last = one["attempts"][-1] if one["attempts"] else {}
-        attempts, reasoning = len(one["attempts"]), last.get("reasoning") or ""
-        thought = Thought(one["seat"], one["node"], one["answer"], one["outcome"], attempts, one["p_bluff"], reasoning)
-        thoughts.setdefault((one["turn"], one["seat"]), []).append(thought)
-    return thoughts
-
-
 # How long to wait for a model's answer when the server stops.
 _STOP_GRACE_SECONDS: Final = 5.0
-
-
-def serve_game(wanted: TableOrder, wait: Callable[[], None], site: WebAddress) -> None:
-    with play_live(wanted, wait) as live:
-        _serve(live, *site)
-    say("stopped")
 
 
 @contextmanager
