@@ -25,8 +25,13 @@ GROUPS: Final = ("Play", "Run", "Results", "Write", "Models", "Plugins")  # grou
 _ITS_PACKAGE: Final = "reinstall or remove its package"
 _Implementation = Callable[..., Any]
 _spec: Final = pluggy.HookspecMarker("dubito")
-# Marks a plugin's function as the implementation of the hook with the same name.
-hookimpl: Final[Callable[[_Implementation], _Implementation]] = pluggy.HookimplMarker("dubito")
+_mark: Final = pluggy.HookimplMarker("dubito")
+
+
+def hookimpl(function: _Implementation) -> _Implementation:
+    """Mark a plugin's function as the implementation of the hook with the same name."""
+    marked: _Implementation = _mark(function)
+    return marked
 
 
 class Command(NamedTuple):

@@ -3,9 +3,10 @@
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +16,9 @@ from dubito.cli.output import GamesProgress, note, print_document, say, table
 from dubito.errors import one_line
 from dubito.game import Family, Game
 from dubito.game.find import find_bots, package_of, usable_games
+
+if TYPE_CHECKING:
+    from dubito.report.documents import GamesObject
 
 
 @click.group(cls=LazyListing, places={}, invoke_without_command=True)
@@ -29,41 +33,11 @@ def games(context: click.Context, openspiel: bool, as_json: bool) -> None:
     here = Path.cwd()
     games, faults = usable_games(here)
     families = [family for family in games if isinstance(family, Family)]
-    origins = dict[str, str | None]()  # None for the games that come with Dubito
-    for game in games:
-        if isinstance(game, Game):
-            package = package_of(game, here)
-            origin = one_line(package.distribution or _relative_path(package.folder, here))
-            origins[game.name] = None if package.is_own else origin
+    origins = {game.name: _origin(game, here) for game in games if isinstance(game, Game)}
     if as_json:
-        from dubito.report.documents import GamesObject, ListedGame  # imported late: only --json needs it
-
-        if openspiel:
-            family = next(family for family in families if family.name == "openspiel")
-            listed = [
-                ListedGame(name=f"{family.name}:{one.name}", seats=one.seats, summary=one.about, why_not=one.why_not)
-                for one in family.members()
-            ]
-        else:
-            listed = [
-                ListedGame(name=game.name, seats=game.seats, summary=game.summary, origin=origins[game.name])
-                for game in games
-                if isinstance(game, Game)
-            ]
-            listed += [ListedGame(name=f"{one.name}:NAME", seats=None, summary=one.summary) for one in families]
-        print_document(GamesObject(games=listed))
+        print_document(_games_object(games, origins, openspiel))
     elif openspiel:
-        family = next(family for family in families if family.name == "openspiel")
-        members = [*family.members()]
-        playable, barred = ([one for one in members if (one.why_not is None) is here] for here in (True, False))
-        rows = [[f"{family.name}:{one.name}", _format_seats(one.seats), one.about] for one in playable]
-        table(f"{len(rows)} games of {family.name} can be played", ["game", "players", "hidden information"], rows)
-        reasons = Counter(one.why_not or "" for one in barred)
-        groups = [
-            [why, ", ".join(one.name for one in barred if one.why_not == why)] for why, _ in reasons.most_common()
-        ]
-        table(f"{len(barred)} cannot be played", ["reason", "games"], groups)
-        note(f"put parameters in parentheses: {family.name}:kuhn_poker(players=3); some games require them")
+        _print_members(next(family for family in families if family.name == "openspiel"))
     else:
         rows = [[game.name, _format_seats(game.seats), game.summary] for game in games if isinstance(game, Game)]
         more = [[f"{family.name}:NAME", "", family.summary] for family in families]
@@ -75,6 +49,45 @@ def games(context: click.Context, openspiel: bool, as_json: bool) -> None:
         table(f"{len(rows)} games", headers, [*rows, *more])
     for fault in faults:
         note(f"broken: {fault}")
+
+
+def _origin(game: Game, here: Path) -> str | None:
+    package = package_of(game, here)
+    return None if package.is_own else one_line(package.distribution or _relative_path(package.folder, here))
+
+
+def _games_object(
+    listed_games: Sequence[Game | Family], origins: Mapping[str, str | None], openspiel: bool
+) -> "GamesObject":
+    from dubito.report.documents import GamesObject, ListedGame  # imported late: only --json needs it
+
+    families = [family for family in listed_games if isinstance(family, Family)]
+    if openspiel:
+        family = next(family for family in families if family.name == "openspiel")
+        members = [
+            ListedGame(name=f"{family.name}:{one.name}", seats=one.seats, summary=one.about, why_not=one.why_not)
+            for one in family.members()
+        ]
+        return GamesObject(games=members)
+    games = [
+        ListedGame(name=game.name, seats=game.seats, summary=game.summary, origin=origins[game.name])
+        for game in listed_games
+        if isinstance(game, Game)
+    ]
+    return GamesObject(
+        games=[*games, *(ListedGame(name=f"{one.name}:NAME", seats=None, summary=one.summary) for one in families)]
+    )
+
+
+def _print_members(family: Family) -> None:
+    members = [*family.members()]
+    playable, barred = ([one for one in members if (one.why_not is None) is here] for here in (True, False))
+    rows = [[f"{family.name}:{one.name}", _format_seats(one.seats), one.about] for one in playable]
+    table(f"{len(rows)} games of {family.name} can be played", ["game", "players", "hidden information"], rows)
+    reasons = Counter(one.why_not or "" for one in barred)
+    groups = [[why, ", ".join(one.name for one in barred if one.why_not == why)] for why, _ in reasons.most_common()]
+    table(f"{len(barred)} cannot be played", ["reason", "games"], groups)
+    note(f"put parameters in parentheses: {family.name}:kuhn_poker(players=3); some games require them")
 
 
 def _format_seats(seats: tuple[int, int]) -> str:

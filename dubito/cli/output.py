@@ -229,10 +229,10 @@ class PlainVoice:
         say(line)
 
     def show_thinking(self, name: str, words: str = "") -> None:
-        """Show that a player is thinking, with its `words` so far, until the next line or `hide_thinking`."""
+        """Print nothing."""
 
     def hide_thinking(self) -> None:
-        """Remove the line that `show_thinking` printed."""
+        """Print nothing."""
 
 
 Voice: TypeAlias = "PlainVoice | TerminalVoice"  # prints the lines of a game

@@ -83,7 +83,7 @@ def seat(
         raise UsageError(
             f"--listen: not an address: {one_line(listen, 80)}", hint="use one like 127.0.0.1:8765, or a port"
         )
-    address = host.strip("[]") or "127.0.0.1", int(port) if listen is not None else None
+    address = (host.strip("[]") or "127.0.0.1", int(port) if listen is not None else None)
     given = {**flags, **rules}
     if (started := find_started_run(config)) is not None:
         refuse_other_settings(started, "games", "listen", "allow_host", "token_file", "tables", "quiet")

@@ -52,7 +52,7 @@ Admit = Callable[[Sequence[int]], str | None]
 class GameQueue:
     """The queue of games for all threads: whole deals in order, and requeued games when they are due."""
 
-    deals: list[list[QueuedGame]]  # the games of each deal that was not started, in order
+    deals: deque[list[QueuedGame]]  # the games of each deal that was not started, in order
     clock: Callable[[], float]
     stop: Callable[[], bool]  # returns whether to stop
     admit: Admit = lambda games: None
@@ -104,7 +104,7 @@ class GameQueue:
             self.refusal = self.admit([queued.game[1].game for queued in self.deals[0] if queued.has_models])
             if self.refusal is not None:
                 return None
-            self._games.extend(self.deals.pop(0))
+            self._games.extend(self.deals.popleft())
 
     def _can_start(self, queued: QueuedGame) -> bool:
         return not queued.needs_slot or self.slots.hold(queued.game[1].game)
@@ -181,14 +181,15 @@ class ThreadedChunks:
         players = [*enumerate(experiment.names)]
         recorded = {place for place, name in players if name in models.deciders or name in models.programs}
         slotted = {place for place, name in players if models.needs_slot(name)}
-        queue = GameQueue(
+        queued_deals = deque(
             [
-                [
-                    QueuedGame(game, not recorded.isdisjoint(game[1].seats), not slotted.isdisjoint(game[1].seats))
-                    for game in games
-                ]
-                for games in deals
-            ],
+                QueuedGame(game, not recorded.isdisjoint(game[1].seats), not slotted.isdisjoint(game[1].seats))
+                for game in games
+            ]
+            for games in deals
+        )
+        queue = GameQueue(
+            queued_deals,
             self.model_progress.clock,
             stop,
             tracker.budget.admit if tracker else lambda games: None,

@@ -28,7 +28,7 @@ import stat
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 
@@ -200,32 +200,30 @@ class World:
 
     def _test_promises(self) -> list[str]:
         """Return the protections that work for a process that is started like the bot."""
-        others = [path for path in ("/", self._home, *self._sources) if path != self.data]
-        promises: dict[str, Callable[[], bool]] = {
-            "files": lambda: (
-                "processes" in self._able
-                and not os.listdir(_OLD_ROOT)
-                and not any(os.access(path, os.W_OK) for path in others)
-            ),
-            "scratch": lambda: all(os.statvfs(path).f_blocks < 2 * self._scratch // 4096 for path in self._places),
-            "core": stays_on_core,
-            "loopback": _has_loopback,
-        }
         reads, writes = os.pipe()
         if (child := os.fork()) == 0:
-            kept = []
-            for word, is_kept in promises.items():
-                with suppress(OSError):
-                    if is_kept():
-                        kept.append(word)
             with suppress(OSError):
-                os.write(writes, " ".join(kept).encode())
+                os.write(writes, " ".join(word for word, holds in self._list_promises() if _holds(holds)).encode())
             os._exit(0)
         os.close(writes)
         kept_promises = os.read(reads, 1000).decode().split()
         os.close(reads)
         os.waitpid(child, 0)
         return kept_promises
+
+    def _list_promises(self) -> Iterator[tuple[str, Callable[[], bool]]]:
+        others = [path for path in ("/", self._home, *self._sources) if path != self.data]
+        yield (
+            "files",
+            lambda: (
+                "processes" in self._able
+                and not os.listdir(_OLD_ROOT)
+                and not any(os.access(path, os.W_OK) for path in others)
+            ),
+        )
+        yield "scratch", lambda: all(os.statvfs(path).f_blocks < 2 * self._scratch // 4096 for path in self._places)
+        yield "core", stays_on_core
+        yield "loopback", _has_loopback
 
     def refresh(self) -> None:
         """Empty the temporary folders. Raises OSError."""
@@ -303,6 +301,12 @@ def stays_on_core() -> bool:
         os.sched_setaffinity(0, os.sched_getaffinity(0))
     except OSError as error:
         return error.errno in (errno.EPERM, errno.EACCES, errno.EROFS)
+    return False
+
+
+def _holds(promise: Callable[[], bool]) -> bool:
+    with suppress(OSError):
+        return promise()
     return False
 
 

@@ -144,16 +144,18 @@ class ExternalGame:
     deal: int
     score: float | None = None  # the seat's first measure, from 0 to 1; None if the game is not over
     outcomes: Counter[str] = field(default_factory=Counter)  # number of the seat's decisions by outcome
-    _thread: Thread = field(init=False)
+    _thread: Thread = field(init=False, repr=False)
     _answers: SimpleQueue[ChatAnswer | None] = field(default_factory=SimpleQueue)
     _questions: SimpleQueue[ChatQuestion | BaseException | None] = field(default_factory=SimpleQueue)
+
+    def __post_init__(self) -> None:
+        self._thread = Thread(target=self._play, daemon=True)
 
     def begin(self) -> ChatQuestion | None:
         """Start the game and return its first question, or None if it ended without one.
 
         Raises the same errors as `answer`.
         """
-        self._thread = Thread(target=self._play, daemon=True)
         self._thread.start()
         return self._next_question()
 

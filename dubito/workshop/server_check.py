@@ -107,7 +107,7 @@ class ServerCheck:
     prompt: Prompt
     game: Game
     tell: Callable[[str], None]
-    _provider: Provider = field(init=False)
+    _provider: Provider = field(init=False, repr=False)
     _numbers: Iterator[int] = field(default_factory=count)
     _replies: list[tuple[Request, Reply]] = field(default_factory=list)
     _findings: list[Finding] = field(default_factory=list)

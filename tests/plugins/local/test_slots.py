@@ -1,5 +1,6 @@
 """As many games are played at once as the server has slots, in deal order, and each game keeps its slot."""
 
+from collections import deque
 from itertools import groupby
 from pathlib import Path
 
@@ -45,7 +46,7 @@ def test_slot_is_not_part_of_the_request(shell: Shell, model: Path) -> None:
 
 def queue(slots: GameSlots, needs: list[bool], max_open: int = 4) -> GameQueue:
     deals = [[QueuedGame((deal, Lineup(deal, [], None)), needs_slot=each)] for deal, each in enumerate(needs)]
-    return GameQueue(deals, lambda: 0.0, lambda: False, slots=slots, max_open=max_open)
+    return GameQueue(deque(deals), lambda: 0.0, lambda: False, slots=slots, max_open=max_open)
 
 
 def take(games: GameQueue) -> QueuedGame:
