@@ -51,7 +51,15 @@ def load_position(game: Game, text: str) -> Position:
         if file.seat >= game.seats[1]:
             raise UsageError(f"seat: seats are 0 to {game.seats[1] - 1}")
         log = SeatLog(file.seat, [_parse_event(game, place, each) for place, each in enumerate(file.log)])
-        return _check(game, Position(rules, node, log))
+        position = Position(rules, node, log)
+        if any(event.only not in (None, file.seat) for event in log):
+            raise UsageError(f"log: it contains an event that seat {file.seat} does not see")
+        try:
+            game.facts.facts(position)
+        except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
+            what = one_line(f"{type(error).__name__}: {error}".removesuffix(": "), 100)
+            raise UsageError(f"log: no game has this log ({what})") from None
+        return position
     except ValidationError as error:
         refuse_other_format(text, known, "this position")
         why = describe_fault(error)
@@ -78,14 +86,3 @@ def _parse_event(game: Game, place: int, fields: Mapping[str, object]) -> GameEv
     except ValidationError as error:
         raise UsageError(describe_fault(error, within=f"log.{place}")) from None
     return event
-
-
-def _check(game: Game, position: Position) -> Position:
-    if any(event.only not in (None, position.seat) for event in position.log):
-        raise UsageError(f"log: it contains an event that seat {position.seat} does not see")
-    try:
-        game.facts.facts(position)
-    except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
-        what = one_line(f"{type(error).__name__}: {error}".removesuffix(": "), 100)
-        raise UsageError(f"log: no game has this log ({what})") from None
-    return position

@@ -4,8 +4,9 @@ A card is only listed as held by another seat if this is certain, not if it may 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from pydantic import Field
 
@@ -132,7 +133,11 @@ class Knowledge:
                     self._settle(event)
             case TakeEvent(cards):
                 assert self._accusation is not None
-                self.pile = [*_split(self.pile, [card.number for card in cards])]
+                # Assign the shown cards to the plays on the pile.
+                shown = iter([card.number for card in cards])
+                self.pile = [
+                    Laid(laid.seat, laid.number, laid.n_cards, tuple(islice(shown, laid.n_cards))) for laid in self.pile
+                ]
                 self._taken = self.pile
                 self._settle(self._accusation)
             case LoseEvent(card):
@@ -189,11 +194,3 @@ class Knowledge:
             return f"{who}: it was honest; {take}."
         lost = f"a card of seat {event.seat}" if event.seat != own else f"your {self.pile[0].cards[0]}"
         return f"{who}: it was a lie; {take}; {lost} is the new pile."
-
-
-def _split(pile: Sequence[Laid], cards: Sequence[int]) -> Iterator[Laid]:
-    """Assign the shown cards to the plays on the pile."""
-    start = 0
-    for laid in pile:
-        yield Laid(laid.seat, laid.number, laid.n_cards, tuple(cards[start : start + laid.n_cards]))
-        start += laid.n_cards

@@ -95,8 +95,17 @@ class Knowledge:
     def see(self, event: GameEvent) -> None:
         self._tell(event)
         match event:
-            case CardsPlayedEvent():
-                self._see_play(event)
+            case CardsPlayedEvent(player_id=seat, n_cards=n):
+                player = self.players[seat]
+                player.turns += 1
+                if self.board_cards:
+                    player.not_first_turns += 1
+                player.n_cards -= n
+                self.board_cards += n
+                self.number, self.last_play, self.last_player = event.declared_number, n, seat
+                self.streak += 1
+                self.down[seat] = self.down.get(seat, 0) + n
+                self.answers = {}
             case OwnCardsEvent(cards, lie):
                 self._see_own_cards(cards, lie)
             case DoubtResolvedEvent():
@@ -128,19 +137,6 @@ class Knowledge:
             self.own_moves.append(len(self.history))
         if event.only is None:
             self.history.append(_line(event))
-
-    def _see_play(self, event: CardsPlayedEvent) -> None:
-        seat, n = event.player_id, event.n_cards
-        player = self.players[seat]
-        player.turns += 1
-        if self.board_cards:
-            player.not_first_turns += 1
-        player.n_cards -= n
-        self.board_cards += n
-        self.number, self.last_play, self.last_player = event.declared_number, n, seat
-        self.streak += 1
-        self.down[seat] = self.down.get(seat, 0) + n
-        self.answers = {}
 
     def _see_own_cards(self, cards: Sequence[int], lie: bool) -> None:
         self.hand -= Counter(cards)

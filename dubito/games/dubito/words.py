@@ -239,18 +239,16 @@ class DubitoTeller(Teller[State]):
         hands = map(self.hand_panel, range(len(state.hands)), badges)
         is_doubted = bool(self._plays) and self._plays[-1].shown
         title = "The doubted cards" if is_doubted else "The board"
-        board = Panel(title, self._describe_round(), backs=len(state.board), plays=tuple(self._plays))
+        if state.over:
+            about = ""
+        elif state.board:
+            about = f"This round: {card_name(state.number, plural=True)} · {pluralize(len(state.board))} on the pile"
+        else:
+            about = f"New round. {self.reader.starts(state.seat, 'opens')} it."
+        board = Panel(title, about, backs=len(state.board), plays=tuple(self._plays))
         gone = [number for number in NUMBERS[: state.rules.ranks] if number not in state.playing_cards]
         names = ", ".join(card_name(number, plural=True) for number in gone)
         return [*hands, board, *([Panel("Out of the game", names)] if gone else [])]
-
-    def _describe_round(self) -> str:
-        state = self.state
-        if state.over:
-            return ""
-        if not state.board:
-            return f"New round. {self.reader.starts(state.seat, 'opens')} it."
-        return f"This round: {card_name(state.number, plural=True)} · {pluralize(len(state.board))} on the pile"
 
     def ending(self) -> list[str]:
         state, reader = self.state, self.reader
