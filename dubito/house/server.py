@@ -57,25 +57,20 @@ class FaultyResponse(Response):
         closing = asyncio.create_task(self._closing.wait())
         closing.add_done_callback(lambda _: transport.abort())
         try:
-            await self._send(transport, receive)
+            if self._delivery.part == "all":
+                await self._trickle(transport, receive)
+            else:
+                self._log.add(self._answer.call.without_response())
+                transport.write(self._bytes())
+            # The client may have closed the connection first.
+            if self._delivery.end == "reset" and not transport.is_closing():
+                transport.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_LINGER, _NO_LINGER)
+                transport.abort()
+            elif self._delivery.end == "close":
+                transport.close()
             await _wait_for_disconnect(receive)
         finally:
             closing.cancel()
-
-    async def _send(self, transport: asyncio.Transport, receive: Receive) -> None:
-        if self._delivery.part == "all":
-            await self._trickle(transport, receive)
-        else:
-            self._log.add(self._answer.call.without_response())
-            transport.write(self._bytes())
-        if transport.is_closing():
-            # The client closed the connection first.
-            return
-        if self._delivery.end == "reset":
-            transport.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_LINGER, _NO_LINGER)
-            transport.abort()
-        elif self._delivery.end == "close":
-            transport.close()
 
     async def _trickle(self, transport: asyncio.Transport, receive: Receive) -> None:
         """Send the answer byte by byte. Log it before sending the last byte."""

@@ -5,7 +5,8 @@ tokens at that position (`chat/completions/object` in OpenAI's API reference; ll
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from math import exp
 from typing import Final
 
@@ -22,7 +23,14 @@ def read_yes_probability(raw: str, field: str) -> float | None:
     A value whose token is not among the most probable ones counts as impossible. Returns None if the reply has no
     log-probabilities or lacks the field.
     """
-    tokens = list(_tokens(raw))
+    # Each token of the reply, with the log-probabilities of its alternatives. Those that do not follow the reference
+    # count as missing.
+    tokens: list[tuple[str, Mapping[str, float]]] = []
+    with suppress(LookupError, TypeError, ValueError, AttributeError):
+        for each in parse_json(raw)["choices"][0]["logprobs"]["content"]:
+            rows = [each, *(each.get("top_logprobs") or ())]
+            probabilities = {str(row["token"]): min(0.0, float(row["logprob"])) for row in rows}
+            tokens.append((str(each["token"]), probabilities))
     text = "".join(token for token, _ in tokens)
     # Use the last one, since an answer may follow thoughts that mention one.
     values = list(re.finditer(rf'"{re.escape(field)}"\s*:\s*(?:true|false)\b', text))
@@ -35,17 +43,6 @@ def read_yes_probability(raw: str, field: str) -> float | None:
             return _share_of_true(token[: start - position], alternatives)
         position += len(token)
     return None
-
-
-def _tokens(raw: str) -> Iterator[tuple[str, Mapping[str, float]]]:
-    """Yield each token of a reply with the log-probabilities of its alternatives."""
-    try:
-        for each in parse_json(raw)["choices"][0]["logprobs"]["content"]:
-            rows = [each, *(each.get("top_logprobs") or ())]
-            yield str(each["token"]), {str(row["token"]): min(0.0, float(row["logprob"])) for row in rows}
-    except (LookupError, TypeError, ValueError, AttributeError):
-        # Log-probabilities that do not follow the reference count as missing.
-        return
 
 
 def _share_of_true(before: str, alternatives: Mapping[str, float]) -> float | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from dubito.errors import one_line
 from dubito.game import Bool
-from dubito.llm.answers import Form, ModelAnswer
+from dubito.llm.answers import Form
 from dubito.llm.context import cut_failure, is_count_unusual, is_cut_compared_with, prompt_size
 from dubito.llm.decide import join_advice, put_question
 from dubito.llm.protocols import build_request
@@ -141,18 +141,13 @@ class Preflight:
             if {reply.origin for _, reply in self._replies[before:]} != {"cache"}:
                 raise
             return False
-        self._check_probabilities(sample, answer)
-        return True
-
-    def _check_probabilities(self, sample: "Sample", answer: ModelAnswer) -> None:
-        """Raise AccountFault if the player needs token probabilities that the server does not send."""
         node = next(iter(sample[1].answers.values())) if isinstance(sample[1], Form) else None
         if self.settings.belief and node is not None and node.answer == Bool() and not answer.shares:
-            fields = setting_fields("belief", self.name)
             problem = (
                 f"the preflight of {one_line(self.name)} got no log-probabilities: the server does not return them"
             )
-            raise AccountFault(problem, hint="remove {setting}", **fields)
+            raise AccountFault(problem, hint="remove {setting}", **setting_fields("belief", self.name))
+        return True
 
     def _place(self, decision: int) -> Place:
         return Place(self.name, _PREFLIGHT, _PREFLIGHT, self.number, decision, 0, "preflight")

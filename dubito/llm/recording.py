@@ -16,7 +16,7 @@ from dubito.errors import RunStopped, one_line
 from dubito.llm.cache import CacheEntry
 from dubito.llm.protocols import conversation, read_recorded_reply
 from dubito.llm.request import CAUSES, Attempt, AttemptFailed, Place, Reply
-from dubito.store.model_log import Decision, ModelLog, RecordedAttempt, describe_answer
+from dubito.store.model_log import Decision, ModelLog, describe_answer
 from dubito.store.spend import TOKENS
 
 _MAX_SHOWN: Final = 100  # characters of each part
@@ -155,7 +155,13 @@ class ReplayRecording:
             failed = AttemptFailed(recorded.cause, "recorded outcome")
             self._on_reply(attempt.place, question, failed)
             raise failed
-        reply = self._reply(recorded, attempt)
+        try:
+            reply = read_recorded_reply(attempt.request.protocol, recorded.raw and self._log.text(recorded.raw))
+        except RunStopped as error:
+            raise Differs(where, "the recorded reply was changed or is damaged", [str(error)]) from None
+        if reply.digest != recorded.reply:
+            digests = [f"recorded: {recorded.reply}", f"replayed: {reply.digest}"]
+            raise Differs(where, "the recorded reply is now parsed differently (reply digest)", digests)
         stated = (reply.usage.counts if reply.usage else (None,) * len(TOKENS), reply.model)
         if (recorded.usage, recorded.model) != stated:
             details = [f"recorded: {recorded.usage}, {recorded.model}", f"in the reply: {stated[0]}, {stated[1]}"]
@@ -172,17 +178,6 @@ class ReplayRecording:
             error = RecordingEnded if recorded is None else Differs
             raise error(where, "the decision differs", [f"recorded: {before}", f"replayed: {now}"])
         self.decisions += 1
-
-    def _reply(self, recorded: RecordedAttempt, attempt: Attempt) -> Reply:
-        where = str(attempt.place)
-        try:
-            reply = read_recorded_reply(attempt.request.protocol, recorded.raw and self._log.text(recorded.raw))
-        except RunStopped as error:
-            raise Differs(where, "the recorded reply was changed or is damaged", [str(error)]) from None
-        if reply.digest != recorded.reply:
-            digests = [f"recorded: {recorded.reply}", f"replayed: {reply.digest}"]
-            raise Differs(where, "the recorded reply is now parsed differently (reply digest)", digests)
-        return reply
 
 
 def _describe_decision(decision: Decision | None) -> str:
