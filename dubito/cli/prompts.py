@@ -35,7 +35,6 @@ from dubito.llm.price_list import end_warnings
 from dubito.llm.prices import Price
 from dubito.llm.prompts import game_of_folder, load_prompt, prompt_names, prompt_roots
 from dubito.llm.settings import build_account
-from dubito.model_settings import ModelSettings
 from dubito.report.run_tables import calibration_bins, calibration_table
 from dubito.report.tables import cell_text
 from dubito.stats.players import calibrations
@@ -360,7 +359,14 @@ def test(
         raise UsageError("--record: a cassette covers one prompt; record each prompt separately, without --against")
     game = resolve_game(name, game)
     settings = settings_of_model(model, flags, game)
-    entries = _entries([name] if against is None else [name, against], settings, game)
+    entries: list[TrialEntry] = []
+    for tested in [name] if against is None else [name, against]:
+        prompt, own = load_prompt(tested, Path.cwd(), game), settings
+        # A prompt that is given twice gets separate answers.
+        if any(prompt.digest == entry.prompt.digest for entry in entries):
+            own = settings.model_copy(update={"sample": 1})
+        shown = tested if all(tested != entry.name for entry in entries) else f"{tested} again"
+        entries.append(TrialEntry(shown, prompt.for_api(own.api), own))
     recorded = read_positions(_folder(game) if positions is None else positions, game, Path.cwd())
     check_model_calls(model, settings, game, calls)
     today = datetime.now(UTC).date()
@@ -387,16 +393,3 @@ def _folder(game: Game) -> Path:
             hint=f"record some with `dubito prompts record RUN --output prompts/{game.folder}/positions`",
         )
     return folder
-
-
-def _entries(names: Sequence[str], settings: ModelSettings, game: Game) -> list[TrialEntry]:
-    """Return the prompts to test. If a prompt is given twice, the second one gets separate answers."""
-    entries: list[TrialEntry] = []
-    for name in names:
-        prompt = load_prompt(name, Path.cwd(), game)
-        own = settings
-        if any(prompt.digest == entry.prompt.digest for entry in entries):
-            own = settings.model_copy(update={"sample": 1})
-        shown = name if all(name != entry.name for entry in entries) else f"{name} again"
-        entries.append(TrialEntry(shown, prompt.for_api(own.api), own))
-    return entries

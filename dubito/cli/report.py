@@ -73,7 +73,16 @@ def report(
         if port is None:
             say(f"report: {index}")
     if port is not None:
-        _serve(index.parent, port, opens)
+        try:
+            server = ThreadingHTTPServer(("127.0.0.1", port), partial(_Pages, directory=str(index.parent)))
+        except OSError as error:
+            raise UsageError(f"cannot serve on port {port}: {error.strerror}", hint="choose another --port") from None
+        with server:
+            address = f"http://127.0.0.1:{server.server_address[1]}/"
+            say(f"report: {address} (press Ctrl-C to stop)")
+            if opens and not webbrowser.open(address):
+                note("cannot open a browser; open this address yourself")
+            server.serve_forever()
     elif opens and not webbrowser.open(index.resolve().as_uri()):
         note("cannot open a browser; open this page yourself")
 
@@ -131,17 +140,3 @@ class _Pages(SimpleHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
-
-
-def _serve(folder: Path, port: int, opens: bool) -> None:
-    """Serve the folder until Ctrl-C."""
-    try:
-        server = ThreadingHTTPServer(("127.0.0.1", port), partial(_Pages, directory=str(folder)))
-    except OSError as error:
-        raise UsageError(f"cannot serve on port {port}: {error.strerror}", hint="choose another --port") from None
-    with server:
-        address = f"http://127.0.0.1:{server.server_address[1]}/"
-        say(f"report: {address} (press Ctrl-C to stop)")
-        if opens and not webbrowser.open(address):
-            note("cannot open a browser; open this address yourself")
-        server.serve_forever()

@@ -124,7 +124,13 @@ def read_shards(folders: Iterable[Path]) -> list[Run]:
     """
     runs: dict[int, Run] = {}
     for folder in folders:
-        run = _read_shard(folder)
+        # Read the shard and its sums, and close its store, since a thousand stores could not stay open.
+        with open_recorded_run(folder) as run:
+            if run.planned.shard is None:
+                raise UsageError(f"{run} is a whole run, not a shard, so it cannot be merged")
+            run.db.check(run.planned.first_game)
+            assert run.game_count == run.tally.games  # checked by `load_tally`; reads and caches both
+            _ = run.spent
         first, number = next(iter(runs.values()), run), shard_of(run).number
         ours, theirs = _shared_settings(first), _shared_settings(run)
         for key in {**ours, **theirs}:
@@ -154,17 +160,6 @@ def read_shards(folders: Iterable[Path]) -> list[Run]:
             raise UsageError(f"{run} is damaged: its first game is {run.planned.first_game} but should be {next_game}")
         next_game += run.planned.games
     return shards
-
-
-def _read_shard(folder: Path) -> Run:
-    """Read a shard and its sums. The store is closed, since a thousand stores could not stay open."""
-    with open_recorded_run(folder) as run:
-        if run.planned.shard is None:
-            raise UsageError(f"{run} is a whole run, not a shard, so it cannot be merged")
-        run.db.check(run.planned.first_game)
-        assert run.game_count == run.tally.games  # checked by `load_tally`; reads and caches both
-        _ = run.spent
-    return run
 
 
 def default_folder(shards: Sequence[Run]) -> Path:

@@ -23,7 +23,7 @@ from dubito.experiment.experiment import (
     kind_of_player,
     player_labels,
 )
-from dubito.experiment.resolved import ModelPart, ResolvedRun
+from dubito.experiment.resolved import ResolvedRun
 from dubito.files import describe_fault
 from dubito.game import Game, PlayerKind
 from dubito.game.find import NoSuchGame, Registry, find_bots, find_game, package_of, source_of
@@ -321,32 +321,27 @@ class Run:
         if not run.has_records:
             return None
         from dubito.experiment.models import Models, build_decider, build_program
+        from dubito.llm.prompts import Prompt
 
         players = {}
         for spec, model in run.models:
-            prompt = self._prompt(spec, model, stored_prompts)
+            stored = self.model_log.prompt(spec.prompt)
+            try:
+                prompt = None if stored_prompts else model.prompt
+            except UsageError:
+                # The prompt on disk is missing.
+                if not stored:
+                    raise
+                prompt = None
+            if prompt is None:
+                prompt = Prompt(Path(model.settings.prompt), stored, self.game)
+            elif change := _prompt_change(spec, stored, prompt):
+                self.mismatches.append(change)
             players[spec.name] = build_decider(model, run, prompt, recording, recording, lambda outcome: None)
         return Models(
             players,
             {spec.name: build_program(spec, run, lambda inner: recording) for spec in run.programs},
         )
-
-    def _prompt(self, spec: PlayerSpec, model: ModelPart, stored_prompts: bool) -> "Prompt":
-        """Return the stored prompt if requested or if the one on disk is missing, or else the one on disk."""
-        from dubito.llm.prompts import Prompt
-
-        stored = self.model_log.prompt(spec.prompt)
-        try:
-            prompt = None if stored_prompts else model.prompt
-        except UsageError:
-            if not stored:
-                raise
-            prompt = None
-        if prompt is None:
-            return Prompt(Path(model.settings.prompt), stored, self.game)
-        if change := _prompt_change(spec, stored, prompt):
-            self.mismatches.append(change)
-        return prompt
 
     def changed_prompts(self) -> list[str]:
         """Return the mismatches that concern prompts. Raises UsageError for a prompt that is missing now."""

@@ -61,7 +61,16 @@ def choose_games(source: Run, requested: str | None) -> GameChoice:
             )
         return GameChoice([*every], f"All {count:,} games.")
     if requested is not None:
-        games = _numbers(requested, source, every)
+        parts = [part.strip() for part in requested.split(",")]
+        if not all(part.isascii() and part.isdecimal() and len(part) < 16 for part in parts):
+            raise UsageError(
+                f"--games: '{one_line(requested, 60)}' is not valid", hint="write `all`, or numbers such as 0,5,17"
+            )
+        games = sorted(set(map(int, parts)))
+        if missing := [game for game in games if game not in every]:
+            raise UsageError(f"--games: {source.describe_missing_game(missing[-1], every)}")
+        if len(games) > MAX_GAMES:
+            raise UsageError(f"--games: {len(games):,} games are too many; a report can show at most {MAX_GAMES:,}")
         return GameChoice(games, f"{len(games):,} of {count:,} games, as selected with --games.")
     first = DEFAULT_GAMES if source.models else DEFAULT_REPLAYS
     if count <= max(first, SHOW_ALL_UP_TO):
@@ -75,20 +84,6 @@ def choose_games(source: Run, requested: str | None) -> GameChoice:
         f"others among the first {among:,}. To show other games: dubito report RUN --games 0,5,17"
     )
     return GameChoice([*every[:first], *longest], why, bounded=True)
-
-
-def _numbers(requested: str, source: Run, every: range) -> list[int]:
-    parts = [part.strip() for part in requested.split(",")]
-    if not all(part.isascii() and part.isdecimal() and len(part) < 16 for part in parts):
-        raise UsageError(
-            f"--games: '{one_line(requested, 60)}' is not valid", hint="write `all`, or numbers such as 0,5,17"
-        )
-    games = sorted(set(map(int, parts)))
-    if missing := [game for game in games if game not in every]:
-        raise UsageError(f"--games: {source.describe_missing_game(missing[-1], every)}")
-    if len(games) > MAX_GAMES:
-        raise UsageError(f"--games: {len(games):,} games are too many; a report can show at most {MAX_GAMES:,}")
-    return games
 
 
 # Total size of all game pages. This keeps a report with models below 30 MB.

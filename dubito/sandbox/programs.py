@@ -216,17 +216,14 @@ def probe(bot: BotProgram, hidden: Sequence[Path], confinement: "Confinement") -
             with closing(keeper):
                 keeper.start(pipes, 0, None).shut()
         except OSError as error:
-            raise UsageError(f"cannot start the bot {bot.name}: {_describe_error(bot, error)}") from None
-
-
-def _describe_error(bot: BotProgram, error: OSError) -> str:
-    program, command = one_line(bot.command[0], 120), one_line(shlex.join(bot.command), 120)
-    if error.errno == errno.ENOEXEC:
-        return (
-            f"{program} is neither a program for this machine nor a script with an interpreter: begin the script with "
-            f"a line such as `#!/bin/sh`, or write `sh {program}`"
-        )
-    return f"`{command}` in {one_line(str(bot.home))}: {error.strerror}; try to run the command there"
+            program, command = one_line(bot.command[0], 120), one_line(shlex.join(bot.command), 120)
+            problem = f"`{command}` in {one_line(str(bot.home))}: {error.strerror}; try to run the command there"
+            if error.errno == errno.ENOEXEC:
+                problem = (
+                    f"{program} is neither a program for this machine nor a script with an interpreter: begin the "
+                    f"script with a line such as `#!/bin/sh`, or write `sh {program}`"
+                )
+            raise UsageError(f"cannot start the bot {bot.name}: {problem}") from None
 
 
 _PR_SET_PDEATHSIG: Final = 1

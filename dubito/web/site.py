@@ -14,7 +14,7 @@ from dubito.errors import DubitoError, UsageError, join_names, one_line
 from dubito.files import describe_fault
 from dubito.game import Game, PlayerKind
 from dubito.game.record import Strict
-from dubito.game.words import Option, choose_picture
+from dubito.game.words import choose_picture
 from dubito.report.render import Renderer, Site, Viewer, escape_text
 from dubito.report.share import page_of_file, saved_record, shared_file, shared_page
 from dubito.show.opponents import Opponent, as_sentence
@@ -174,7 +174,16 @@ class PlaySite:
         players = _number(visit, "players", min(max(4, least), most))
         if not least <= players <= most:
             raise UsageError(f"players: {game.name} needs {least} to {most} players, not {players}")
-        rules = self.tables.rules(game, _rules(visit, options))
+        chosen: dict[str, Any] = {}
+        for option in options:
+            values = {str(value): value for value, _ in option.values}
+            if (text := visit.query.get(option.rule)) is not None:
+                if text not in values:
+                    raise UsageError(
+                        f"{option.rule} must be one of {', '.join(values)}, not {one_line(repr(text), 60)}"
+                    )
+                chosen[option.rule] = values[text]
+        rules = self.tables.rules(game, chosen)
         words = game.words
         return _page(
             "rules",
@@ -278,18 +287,6 @@ def _checked_body(kind: TypeAdapter[T], body: bytes) -> T:
         return kind.validate_json(body)
     except ValidationError as error:
         raise UsageError(f"invalid request: {describe_fault(error, 'the body')}") from None
-
-
-def _rules(visit: Visit, options: Sequence[Option]) -> dict[str, Any]:
-    """Parse the rules in a URL's query. Raises UsageError if they are invalid."""
-    chosen: dict[str, Any] = {}
-    for option in options:
-        values = {str(value): value for value, _ in option.values}
-        if (text := visit.query.get(option.rule)) is not None:
-            if text not in values:
-                raise UsageError(f"{option.rule} must be one of {', '.join(values)}, not {one_line(repr(text), 60)}")
-            chosen[option.rule] = values[text]
-    return chosen
 
 
 def _number(visit: Visit, name: str, default: int) -> int:
