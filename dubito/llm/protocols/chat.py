@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 from dubito.llm.logprobs import LOGPROB_FIELDS
 from dubito.llm.protocols.events import READING, EventReader, merge_values
-from dubito.llm.protocols.openai import OpenAIFormat, count_long_writes, parse_openai_usage
+from dubito.llm.protocols.openai import OpenAIFormat, count_long_writes
 from dubito.llm.protocols.wire import (
     DECLINED,
     FILTERED,
@@ -23,7 +23,7 @@ from dubito.llm.protocols.wire import (
     parse_finish,
     service_modes,
 )
-from dubito.llm.request import Charges, NonReply, Request, Usage
+from dubito.llm.request import Charges, NonReply, Request
 from dubito.model_settings import ModelSettings, is_house
 
 
@@ -71,6 +71,8 @@ class Chat(OpenAIFormat):
     label: ClassVar[str] = "Chat Completions"
     reply_label: ClassVar[str] = "chat completion"
     path: ClassVar[str] = "/chat/completions"
+    answer_field: ClassVar[str] = "choices"
+    token_names: ClassVar[tuple[str, str]] = ("prompt", "completion")
     own_settings: ClassVar[Sequence[str]] = ("response_format", "output_limit", "belief")
     stream_fields: ClassVar[Mapping[str, Any]] = {"stream": True, "stream_options": {"include_usage": True}}
     event_reader: ClassVar[type[EventReader] | None] = ChatEvents
@@ -154,10 +156,6 @@ class Chat(OpenAIFormat):
             count_long_writes(counts.get("prompt_tokens_details")),
             sum(map(parse_count, tools.values())),
         )
-
-    @staticmethod
-    def parse_usage(body: Mapping[str, Any]) -> Usage | None:
-        return parse_openai_usage(body, "prompt", "completion")
 
 
 def _text_and_refusal(message: Mapping[str, Any]) -> tuple[str | None, str | None]:

@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from dubito.llm.protocols.openai import OpenAIFormat, parse_openai_usage
+from dubito.llm.protocols.openai import OpenAIFormat
 from dubito.llm.protocols.wire import Content, Exchange, as_objects, find_error, service_modes
-from dubito.llm.request import Charges, NonReply, Request, Usage
+from dubito.llm.request import Charges, NonReply, Request
 from dubito.model_settings import ModelSettings
 
 
@@ -16,6 +16,7 @@ class Decisions(OpenAIFormat):
     label: ClassVar[str] = "the Decisions API"
     reply_label: ClassVar[str] = "Decisions API answer"
     path: ClassVar[str] = "/decisions"
+    answer_field: ClassVar[str] = "answers"
     writes_text: ClassVar[bool] = False
 
     @classmethod
@@ -27,11 +28,6 @@ class Decisions(OpenAIFormat):
             "prompt_cache_key": cache_key,
         }
         return Request("decisions", cls.path, body | settings.parameters)
-
-    @staticmethod
-    def is_reply(body: Mapping[str, Any]) -> bool:
-        answers = body.get("answers")
-        return isinstance(answers, list) and all(isinstance(answer, dict) for answer in answers)
 
     @staticmethod
     def parse_error(body: Mapping[str, Any]) -> NonReply | None:
@@ -47,10 +43,6 @@ class Decisions(OpenAIFormat):
     @staticmethod
     def parse_charges(body: Mapping[str, Any]) -> Charges:
         return Charges(service_modes(body))
-
-    @staticmethod
-    def parse_usage(body: Mapping[str, Any]) -> Usage | None:
-        return parse_openai_usage(body, "input", "output")
 
 
 WIRE: Final = Decisions

@@ -21,7 +21,7 @@ from dubito.llm.protocols.wire import (
     find_error,
     parse_usage,
 )
-from dubito.llm.request import Charges, Finish, NonReply, Request, Usage
+from dubito.llm.request import Charges, Finish, Request, Usage
 from dubito.model_settings import ModelSettings
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class Gemini(OpenAIFormat):
     label: ClassVar[str] = "the Gemini API"
     reply_label: ClassVar[str] = "Gemini API response"
     path: ClassVar[str] = "/v1beta/models/MODEL:generateContent"
+    answer_field: ClassVar[str] = "candidates"
     models_path: ClassVar[str] = "/v1beta/models"
     provider: ClassVar[str] = "gemini"
     bot: ClassVar[str] = "GeminiBot"
@@ -80,11 +81,6 @@ class Gemini(OpenAIFormat):
     def is_reply(body: Mapping[str, Any]) -> bool:
         candidates = body.get("candidates", [] if "promptFeedback" in body else None)
         return isinstance(candidates, list) and all(isinstance(each, dict) for each in candidates)
-
-    @staticmethod
-    def parse_error(body: Mapping[str, Any]) -> NonReply | None:
-        error, candidates = find_error(body), body.get("candidates")
-        return NonReply(error, None if "candidates" in body else False) if error and not candidates else None
 
     @staticmethod
     def parse_text(body: Mapping[str, Any]) -> Content:

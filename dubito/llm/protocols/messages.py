@@ -22,7 +22,7 @@ from dubito.llm.protocols.wire import (
     parse_usage,
     service_modes,
 )
-from dubito.llm.request import Charges, NonReply, Request, Usage
+from dubito.llm.request import Charges, Request, Usage
 from dubito.model_settings import ModelSettings
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ class Messages(WireFormat):
     label: ClassVar[str] = "the Messages API"
     reply_label: ClassVar[str] = "Messages API message"
     path: ClassVar[str] = "/v1/messages"
+    answer_field: ClassVar[str] = "content"
     models_path: ClassVar[str] = "/v1/models"
     provider: ClassVar[str] = "anthropic"
     bot: ClassVar[str] = "AnthropicBot"
@@ -105,16 +106,6 @@ class Messages(WireFormat):
             # Otherwise the request may be served at the priority price.
             body["service_tier"] = "standard_only"
         return Request("messages", cls.path, body | parameters)
-
-    @staticmethod
-    def is_reply(body: Mapping[str, Any]) -> bool:
-        content = body.get("content")
-        return isinstance(content, list) and all(isinstance(block, dict) for block in content)
-
-    @staticmethod
-    def parse_error(body: Mapping[str, Any]) -> NonReply | None:
-        error, content = find_error(body), body.get("content")
-        return NonReply(error, None if "content" in body else False) if error and not content else None
 
     @staticmethod
     def parse_text(body: Mapping[str, Any]) -> Content:

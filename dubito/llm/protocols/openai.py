@@ -16,6 +16,7 @@ class OpenAIFormat(WireFormat):
     key_variable: ClassVar[str] = "OPENAI_API_KEY"
     address: ClassVar[str] = "https://api.openai.com/v1"
     address_variable: ClassVar[str] = "OPENAI_BASE_URL"
+    token_names: ClassVar[tuple[str, str]] = ("input", "output")  # in the names of token counts
 
     @staticmethod
     def import_sdk() -> tuple[Any, Callable[..., "Client"]]:
@@ -28,29 +29,29 @@ class OpenAIFormat(WireFormat):
         headers = {"OpenAI-Organization": sdk.Omit(), "OpenAI-Project": sdk.Omit()}
         return sdk.OpenAI(**arguments, default_headers=headers)
 
+    @classmethod
+    def parse_usage(cls, body: Mapping[str, Any]) -> Usage | None:
+        """Parse token counts. OpenAI includes cached tokens in the input.
 
-def parse_openai_usage(body: Mapping[str, Any], input_name: str, output_name: str) -> Usage | None:
-    """Parse token counts. OpenAI includes cached tokens in the input.
-
-    A missing or null count is 0, as on many servers. If there are more cached tokens than input tokens, the server
-    counts them separately.
-    """
-    counts = as_mapping(body.get("usage"))
-    inputs, outputs = (as_mapping(counts.get(f"{name}_tokens_details")) for name in (input_name, output_name))
-    cache_write = inputs.get("cache_write_tokens") or 0
-    if type(cache_write) is int:
-        details = as_mapping(inputs.get("cache_write_tokens_details"))
-        cache_write = max(cache_write, sum(map(parse_count, details.values())))
-    usage = parse_usage(
-        counts.get(f"{input_name}_tokens"),
-        inputs.get("cached_tokens") or 0,
-        cache_write,
-        counts.get(f"{output_name}_tokens"),
-        outputs.get("reasoning_tokens") or 0,
-        counts.get("total_tokens"),
-    )
-    cached = usage.cached + usage.cache_write if usage else 0
-    return replace(usage, input=usage.input + cached) if usage and cached > usage.input else usage
+        A missing or null count is 0, as on many servers. If there are more cached tokens than input tokens, the server
+        counts them separately.
+        """
+        counts, (input_name, output_name) = as_mapping(body.get("usage")), cls.token_names
+        inputs, outputs = (as_mapping(counts.get(f"{name}_tokens_details")) for name in cls.token_names)
+        cache_write = inputs.get("cache_write_tokens") or 0
+        if type(cache_write) is int:
+            details = as_mapping(inputs.get("cache_write_tokens_details"))
+            cache_write = max(cache_write, sum(map(parse_count, details.values())))
+        usage = parse_usage(
+            counts.get(f"{input_name}_tokens"),
+            inputs.get("cached_tokens") or 0,
+            cache_write,
+            counts.get(f"{output_name}_tokens"),
+            outputs.get("reasoning_tokens") or 0,
+            counts.get("total_tokens"),
+        )
+        cached = usage.cached + usage.cache_write if usage else 0
+        return replace(usage, input=usage.input + cached) if usage and cached > usage.input else usage
 
 
 def count_long_writes(details: Any) -> int:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 from dubito.errors import one_line
 from dubito.llm.protocols.events import EventReader, find_member
-from dubito.llm.protocols.openai import OpenAIFormat, count_long_writes, parse_openai_usage
+from dubito.llm.protocols.openai import OpenAIFormat, count_long_writes
 from dubito.llm.protocols.wire import (
     DECLINED,
     FILTERED,
@@ -23,7 +23,7 @@ from dubito.llm.protocols.wire import (
     parse_finish,
     service_modes,
 )
-from dubito.llm.request import Charges, NonReply, Request, Usage
+from dubito.llm.request import Charges, NonReply, Request
 from dubito.model_settings import ModelSettings
 
 _UNFINISHED: Final = ("failed", "cancelled", "queued", "in_progress")
@@ -61,6 +61,7 @@ class Responses(OpenAIFormat):
     label: ClassVar[str] = "the Responses API"
     reply_label: ClassVar[str] = "Responses API response"
     path: ClassVar[str] = "/responses"
+    answer_field: ClassVar[str] = "output"
     bot: ClassVar[str] = "OpenAIBot"
     stream_fields: ClassVar[Mapping[str, Any]] = {"stream": True}
     event_reader: ClassVar[type[EventReader] | None] = ResponsesEvents
@@ -87,11 +88,6 @@ class Responses(OpenAIFormat):
             # Otherwise, the project's settings apply, at another price.
             body["service_tier"] = "default"
         return Request("responses", cls.path, body | parameters)
-
-    @staticmethod
-    def is_reply(body: Mapping[str, Any]) -> bool:
-        output = body.get("output")
-        return isinstance(output, list) and all(isinstance(item, dict) for item in output)
 
     @staticmethod
     def parse_error(body: Mapping[str, Any]) -> NonReply | None:
@@ -143,10 +139,6 @@ class Responses(OpenAIFormat):
         calls = sum(item.get("type") in _CHARGED_TOOLS for item in as_objects(body.get("output")))
         long = count_long_writes(as_mapping(body.get("usage")).get("input_tokens_details"))
         return Charges(service_modes(body), long, calls)
-
-    @staticmethod
-    def parse_usage(body: Mapping[str, Any]) -> Usage | None:
-        return parse_openai_usage(body, "input", "output")
 
 
 def _waits(item: Mapping[str, Any]) -> bool:

@@ -96,6 +96,7 @@ class WireFormat:
     writes_text: ClassVar[bool] = True  # False if a reply has answers to listed questions instead of a text
     own_settings: ClassVar[Sequence[str]] = ()  # settings of a player that only this protocol supports
     message_fields: ClassVar[Sequence[str]] = ("system", "messages", "input")  # fields with the conversation
+    answer_field: ClassVar[str]  # reply field with the list that contains the answer
     model_field: ClassVar[str] = "model"  # reply field with the name of the model that answered
     stream_fields: ClassVar[Mapping[str, Any]] = {}  # request fields for a streamed reply
     event_reader: ClassVar[type[EventReader] | None] = None  # None if its replies are never streamed
@@ -117,15 +118,17 @@ class WireFormat:
         system = [("system", content_text(body["system"]))] if "system" in body else []
         return system + [(str(each.get("role")), content_text(each.get("content"))) for each in as_objects(messages)]
 
-    @staticmethod
-    def is_reply(body: Mapping[str, Any]) -> bool:
+    @classmethod
+    def is_reply(cls, body: Mapping[str, Any]) -> bool:
         """Return whether a body has the form of a reply."""
-        raise NotImplementedError
+        parts = body.get(cls.answer_field)
+        return isinstance(parts, list) and all(isinstance(part, dict) for part in parts)
 
-    @staticmethod
-    def parse_error(body: Mapping[str, Any]) -> NonReply | None:
+    @classmethod
+    def parse_error(cls, body: Mapping[str, Any]) -> NonReply | None:
         """Return the error in a body without an answer. If it has both, `parse_text` finds a contradiction."""
-        raise NotImplementedError
+        error, parts = find_error(body), body.get(cls.answer_field)
+        return NonReply(error, None if cls.answer_field in body else False) if error and not parts else None
 
     @staticmethod
     def parse_text(body: Mapping[str, Any]) -> Content:
@@ -142,8 +145,8 @@ class WireFormat:
         """Return what can change the price: service tier, long-lived cache writes, the provider's own tools."""
         raise NotImplementedError
 
-    @staticmethod
-    def parse_usage(body: Mapping[str, Any]) -> Usage | None:
+    @classmethod
+    def parse_usage(cls, body: Mapping[str, Any]) -> Usage | None:
         """Return the token counts, or None if one of them is invalid."""
         raise NotImplementedError
 
