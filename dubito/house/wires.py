@@ -116,9 +116,9 @@ class Wire(ABC):
         problem = self.problems[refusal.kind]
         return problem, problem.message.format(**refusal.facts)
 
-    @abstractmethod
     def key(self, headers: Mapping[str, str]) -> str:
         """Return the key from the headers, or an empty string without one."""
+        return headers.get("authorization", "").removeprefix("Bearer ").strip()
 
     @abstractmethod
     def read(self, body: JsonBody) -> ReadPrompt:
@@ -204,7 +204,7 @@ class AnthropicWire(Wire):
             raise Refusal("missing", name="anthropic-version")
 
     def key(self, headers: Mapping[str, str]) -> str:
-        return headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ").strip()
+        return headers.get("x-api-key") or super().key(headers)
 
     def read(self, body: JsonBody) -> ReadPrompt:
         """Parse the system part and the messages, and count what would be cached.
@@ -380,9 +380,6 @@ class OpenAIWire(Wire, ABC):
     base = "/v1"
     rejected = frozenset[str]()
     problems = _OPENAI_PROBLEMS
-
-    def key(self, headers: Mapping[str, str]) -> str:
-        return headers.get("authorization", "").removeprefix("Bearer ").strip()
 
     def error(self, refusal: Refusal, request_id: str) -> JsonBody:
         problem, message = self.problem(refusal)
