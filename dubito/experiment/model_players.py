@@ -1,5 +1,6 @@
 """Check the model players of an experiment before a call is made: prompts, keys, prices and fallbacks."""
 
+import os
 from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Final
@@ -23,7 +24,7 @@ from dubito.llm.price_list import (
 )
 from dubito.llm.prices import Price
 from dubito.llm.protocols import find_protocol, protocols
-from dubito.llm.settings import build_account, ignored_address_variable, load_key
+from dubito.llm.settings import build_account, load_key
 from dubito.model_settings import HOUSE, ModelSettings, embedded_kind, is_house, parse_faults
 from dubito.settings import Setting
 
@@ -215,7 +216,12 @@ def old_price_warnings(run: ResolvedRun, options: CallOptions, today: date) -> l
 
 
 def unused_address_warnings(run: ResolvedRun) -> list[str]:
-    variables = {name for _, model in run.models if (name := ignored_address_variable(model.settings))}
+    variables = set[str]()
+    for _, model in run.models:
+        wire = find_protocol(model.settings.api)
+        value = os.environ.get(wire.address_variable, "").strip().rstrip("/")
+        if wire.uses_provider(model.settings) and value not in ("", wire.address):
+            variables.add(wire.address_variable)
     return [
         f"note: {name} is set but not used. To ask that server, set `base_url: env` or --base-url env"
         for name in sorted(variables)

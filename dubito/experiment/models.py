@@ -390,12 +390,9 @@ class Models:
     next_wave: Callable[[], None] = lambda: None
     slots: GameSlots = field(default_factory=GameSlots)  # of the servers that the run started
 
-    def services(self, names: list[str], journal: Journal) -> list[object]:
-        return [self._service(name, journal, len(names)) for name in names]
-
-    def _service(self, name: str, journal: Journal, seats: int) -> object:
+    def service(self, name: str, journal: Journal, seats: int) -> object:
         if name in self.deciders:
-            return GameServices(self.deciders[name], journal, adviser=self._service(adviser_name(name), journal, seats))
+            return GameServices(self.deciders[name], journal, adviser=self.service(adviser_name(name), journal, seats))
         return self.programs[name].open_game(seats) if name in self.programs else None
 
     def needs_slot(self, name: str) -> bool:

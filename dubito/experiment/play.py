@@ -293,7 +293,8 @@ class ChunkPlayer:
         if models is not None:
             from dubito.llm.decide import Journal  # imported late, since games without models have none
 
-            services = models.services([entrant.name for entrant in entrants], journal or Journal())
+            journal = journal or Journal()
+            services = [models.service(entrant.name, journal, len(entrants)) for entrant in entrants]
         return Table(
             self._game.deal(self._rules, len(lineup.seats), streams.deck()),
             entrants,

@@ -120,9 +120,6 @@ class TokenBucket:
         """Whether to believe the headers. Some proxies accept calls while always reporting that nothing is left."""
         return self.empty < _MAX_EMPTY
 
-    def count_accepted(self) -> None:
-        self.empty = self.empty + 1 if self.capacity < 1 else 0
-
     def read(self, call: "OpenCall", now: float, limit: Limit, later_calls: int) -> None:
         """Update from the answer to `call`. `later_calls` were sent after that call."""
         if self.limit != limit.limit:
@@ -221,10 +218,6 @@ class RateProbe:
         self.sends -= 1
         self.level += 1
 
-    def count_refusal(self) -> None:
-        self.accepted -= 1
-        self.refusals += 1
-
     def slow_down(self, at: float, now: float, burst: int, refused: int) -> None:
         """Lower the rate after refusals in a burst of calls. The refusals began `at`."""
         if self.accepted <= 0:
@@ -289,9 +282,6 @@ class SlowStart:
             return self.grown_at + _GROWTH_SECONDS - now
         self.size, self.grown_at = self.size * 2, now
         return 0.0
-
-    def count_accepted(self) -> None:
-        self.size *= 2
 
 
 @dataclass(slots=True)
@@ -385,10 +375,11 @@ class Pacer:
         self.concurrency.count_accepted(self.in_flight)
         self.refusals = 0
         if call.number > self._last_before_reopening:
-            self.slow_start.count_accepted()
+            self.slow_start.size *= 2
         self._read(call, now, limits)
         for limit in limits:
-            self.buckets[limit.kind].count_accepted()
+            bucket = self.buckets[limit.kind]
+            bucket.empty = bucket.empty + 1 if bucket.capacity < 1 else 0
 
     def count_refusal(self, call: OpenCall, now: float, pause: float, limits: Sequence[Limit] = ()) -> None:
         """Count a call refused because of a rate limit, and pause for `pause` seconds."""
@@ -396,7 +387,8 @@ class Pacer:
         self._read(call, now, limits)
         for bucket in self.buckets.values():
             bucket.empty = 0
-        self.probe.count_refusal()
+        self.probe.accepted -= 1
+        self.probe.refusals += 1
         self._refused += 1
         if self._closed_at is None:
             self._closed_at = now

@@ -126,13 +126,6 @@ def _check_key_env(name: str, variable: str | None) -> None:
         )
 
 
-def ignored_address_variable(settings: ModelSettings) -> str | None:
-    """Return the environment variable with a server address that the player ignores, if there is one."""
-    wire = find_protocol(settings.api)
-    value = os.environ.get(wire.address_variable, "").strip().rstrip("/")
-    return wire.address_variable if wire.uses_provider(settings) and value not in ("", wire.address) else None
-
-
 def _check_parameters(name: str, api: Api, parameters: Mapping[str, Any]) -> None:
     for key in parameters:
         if key in (*_RESERVED_PARAMETERS, *find_protocol(api).message_fields):

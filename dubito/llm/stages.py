@@ -164,7 +164,7 @@ class Offline:
     account: Account
 
     def ask(self, attempt: Attempt) -> Reply:
-        place, run, cache = ".".join(map(str, attempt.place.key)), str(self.log.folder), str(self.cache.folder)
+        place, run, cache = ".".join(map(str, attempt.place.key)), str(self.log.db.path.parent), str(self.cache.folder)
         if stored := self.cache.find(self.account.server, attempt.request, attempt.draw):
             protocol = attempt.request.protocol
             non_reply = read_reply(protocol, stored).non_reply

@@ -16,7 +16,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -160,10 +159,6 @@ class ModelLog:
     _rollbacks: int = 0
     # The digest and end of the first text of each kind.
     _first: dict[object, tuple[bytes, bytes]] = field(default_factory=dict)
-
-    @property
-    def folder(self) -> Path:
-        return self.db.path.parent
 
     def open_try(
         self,

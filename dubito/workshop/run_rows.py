@@ -101,7 +101,7 @@ def _stored_decisions(log: ModelLog, game: int) -> Iterator[RunRow]:
     for place, one in decisions.items():
         attempts, all_attempts = attempts_of[place], attempts_of[one.seat, keys[place]]
         if not all_attempts:
-            raise UsageError(f"{log.folder} is damaged: a decision of game {game} has no attempt")
+            raise UsageError(f"{log.db.path.parent} is damaged: a decision of game {game} has no attempt")
         last, priced = all_attempts[-1], all(attempt.priced for attempt in all_attempts)
         reply = _reply_text(log, last.request, last.raw)
         yield {

@@ -164,7 +164,7 @@ def test_a_file_with_a_probe_and_a_loss_by_caching_is_read(log: ModelLog) -> Non
     for key in ((-2, 0, 0, 0, 1), (-1, 0, 0, 0, 1), TRY):
         opens(log, key)
         received(log, key, saved=-700_000)
-    with RunDb.open(log.folder / "run.db") as db:
+    with RunDb.open(log.db.path) as db:
         assert ModelLog(db).player("one").saved == -2_100_000
 
 
