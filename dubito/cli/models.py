@@ -18,7 +18,7 @@ from dubito.game import Game
 from dubito.llm.prompts import load_prompt
 from dubito.llm.protocols import find_protocol
 from dubito.report.documents import CheckedFeature, ServerObject
-from dubito.workshop.server_check import ServerCheck, config_entry, list_models
+from dubito.workshop.server_check import ServerCheck, list_models
 
 _MAX_LISTED: Final = 20  # names of models
 
@@ -58,7 +58,9 @@ def check(model: str | None, prompt: str, game: Game, as_json: bool, **flags: An
     checks = ServerCheck(model, settings, load_prompt(prompt, Path.cwd(), game), game, note)
     with note_if_slow(f"for {settings.model}'s replies"):
         report = checks.run()
-    entry = config_entry(providers()[model.partition(":")[0]]["bot"], report.settings)
+    bot, given = providers()[model.partition(":")[0]]["bot"], report.settings
+    stated = given.model_dump(exclude_defaults=True, exclude={"fallback", "model", "reasks"})
+    entry = {"bot": bot, "name": given.model, "model": given.model, **stated}
     if as_json:
         document = ServerObject(
             checks=[

@@ -13,7 +13,7 @@ from dubito.cli.file_limit import limit_in_flight
 from dubito.cli.narrator import check_save
 from dubito.cli.options import given_permits, open_run_folder
 from dubito.cli.output import note, note_if_slow
-from dubito.errors import UsageError
+from dubito.errors import UsageError, one_line
 from dubito.experiment.call_options import call_options, check_cache
 from dubito.experiment.config import Config, parse_config, read_config
 from dubito.experiment.model_players import check_models, unused_address_warnings
@@ -23,7 +23,7 @@ from dubito.experiment.stored import Run, open_recorded_run
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots, find_families
 from dubito.game.seeds import Seed
-from dubito.show.moment import RunMoment, find_moment, parse_moment
+from dubito.show.moment import RunMoment, find_moment
 from dubito.show.opponents import FamilyGames, Opponents, bots_of_game, build_company
 from dubito.show.session import BotsGame
 from dubito.store.folder import CONFIG, DATABASE, MANIFEST
@@ -90,9 +90,12 @@ def open_opponents(
 @contextmanager
 def open_moment(text: str) -> Iterator[RunMoment]:
     """Open a moment given as RUN:GAME:TURN; raises UsageError and CannotShowGame."""
-    name, number, turn = parse_moment(text)
-    with open_run_folder(name) as folder, open_recorded_run(folder, shown=str(name)) as run:
-        yield replace(find_moment(run, number, turn), address=text)
+    name, *numbers = text.rsplit(":", 2)
+    if len(numbers) < 2 or not name or not all(number.isdecimal() for number in numbers):
+        raise UsageError(f"{one_line(text)} is not a moment; write RUN:GAME:TURN, such as runs/first:12:7")
+    path = Path(name)
+    with open_run_folder(path) as folder, open_recorded_run(folder, shown=str(path)) as run:
+        yield replace(find_moment(run, int(numbers[0]), int(numbers[1])), address=text)
 
 
 @contextmanager

@@ -48,7 +48,6 @@ from dubito.workshop.lint import lint as advice_on
 from dubito.workshop.recordings import (
     RecordedPosition,
     parse_position,
-    position_files,
     record_from_config,
     record_from_run,
     sample_games,
@@ -243,7 +242,7 @@ def record(what: Path, output: Path, count: int, node: str | None) -> None:
         positions = record_from_config(resolve(config, registry), _nodes(registry, node), count)
     if not positions:
         raise UsageError(f"{what} has no such positions because its bots do not answer one node at a time")
-    write_files(position_files(positions, output))
+    write_files({output / one.file_name: one.text for one in positions})
     nodes = Counter(one.position.node for one in positions)
     by_node = ", ".join(f"{name} {nodes[name]}" for name in node_names(positions[0].game) if nodes[name])
     fewer = "" if len(positions) == count else f" (of {count} requested; there are no more)"

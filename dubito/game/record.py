@@ -128,15 +128,11 @@ def format_lines(content: Mapping[str, object], lists: Collection[str]) -> str:
     lines = []
     for key, value in content.items():
         if key in lists and isinstance(value, list):
-            items = ",\n  ".join(map(_json, value))
+            items = ",\n  ".join(json.dumps(item, ensure_ascii=False) for item in value)
             lines.append(f'"{key}": [\n  {items}\n ]')
         else:
-            lines.append(f'"{key}": {_json(value)}')
+            lines.append(f'"{key}": {json.dumps(value, ensure_ascii=False)}')
     return "{" + ",\n ".join(lines) + "}\n"
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 @cache

@@ -452,18 +452,6 @@ def _as_text(value: object) -> str:
     return one_line(str(value), 1000)
 
 
-_MAX_PICTURED: Final = 3
-
-
-def choose_picture(words: Words) -> list[list[str]]:
-    """Return the name, sign and icon of the cards that illustrate a game, by default some of its faces."""
-    if words.PICTURE:
-        return [[*card] for card in words.PICTURE]
-    names = [*words.FACES]
-    step = max(1, len(names) // _MAX_PICTURED)
-    return list_faces(words, names[::step][:_MAX_PICTURED])
-
-
 def display_name(game: BaseGame) -> str:
     """Return a game's name as spelled at the start of its summary, if it is there."""
     name = game.name.rpartition(":")[2].partition("(")[0].replace("_", " ")

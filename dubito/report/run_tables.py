@@ -512,12 +512,17 @@ def model_columns(models: Mapping[str, PlayerLog], shown: Sequence[str]) -> list
         Column("decisions", "decisions", "count", [log.decisions for log in logs]),
         Column("fallback", "fallback %", "rate", fallbacks),
         *(
-            Column(cause, f"{cause} %", "rate", [_share(log.outcomes.get(cause, 0), log.decisions) for log in logs])
+            Column(
+                cause,
+                f"{cause} %",
+                "rate",
+                [log.outcomes.get(cause, 0) / log.decisions if log.decisions else None for log in logs],
+            )
             for cause in causes
         ),
         Column("reasks", "re-asks", "count", [log.reasks for log in logs]),
         Column("calls", "calls", "count", [log.calls for log in logs]),
-        Column("cached", "cache %", "rate", [_share(log.cached, log.attempts) for log in logs]),
+        Column("cached", "cache %", "rate", [log.cached / log.attempts if log.attempts else None for log in logs]),
         *(
             Column(f"tokens_{kind}", title, "count", [log.tokens[kind] for log in logs], detail=title in _DETAIL_TITLES)
             for kind, title in zip(TOKENS, _TOKENS, strict=True)
@@ -531,10 +536,6 @@ def model_columns(models: Mapping[str, PlayerLog], shown: Sequence[str]) -> list
     if any(log.has_other_names for log in models.values()):
         columns.append(Column("ids", "answered by", "text", [", ".join(log.ids) or None for log in logs], detail=True))
     return columns
-
-
-def _share(count: int, of: int) -> float | None:
-    return count / of if of else None
 
 
 def decisions_table(source: Run, name: str, key: str) -> ResultTable:

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from dubito.commands import build_command
-from dubito.errors import IllegalOutput, UsageError, one_line
+from dubito.errors import IllegalOutput, UsageError
 from dubito.experiment.stored import Run
 from dubito.game import Game, State
 from dubito.game.events import EVERYTHING
@@ -60,14 +59,6 @@ class RunMoment:
             begun,
             change,
         )
-
-
-def parse_moment(text: str) -> tuple[Path, int, int]:
-    """Parse RUN:GAME:TURN. Raises UsageError."""
-    run, *numbers = text.rsplit(":", 2)
-    if len(numbers) < 2 or not run or not all(number.isdecimal() for number in numbers):
-        raise UsageError(f"{one_line(text)} is not a moment; write RUN:GAME:TURN, such as runs/first:12:7")
-    return Path(run), int(numbers[0]), int(numbers[1])
 
 
 def play_on(run: str, number: int, kinds: Sequence[str]) -> dict[str, dict[str, str]]:

@@ -111,9 +111,9 @@ def make_agent_app(
     routes = [Route(f"/{name}", use_endpoint, methods=[each.method]) for name, each in ENDPOINTS.items()]
     routes += [Route(path, app, methods=["POST"]) for path, app in more.items()]
     refused = (HTTPException, NotOpen, IllegalOutput, ValidationError, DuplicateKey, ClientDisconnect, Exception)
-    document = build_openapi(answer)
+    document = to_text(build_openapi(answer))
     app = Starlette(
-        routes=[Route(OPENAPI, lambda request: _respond(document)), *routes],
+        routes=[Route(OPENAPI, lambda request: Response(document, media_type="application/json")), *routes],
         middleware=[Middleware(Guard, host=host, allowed=allowed), Middleware(TokenCheck, seats=seats, answer=answer)],
         exception_handlers=dict.fromkeys(refused, _refuse),
     )
@@ -150,10 +150,7 @@ async def use_endpoint(request: Request) -> Response:
         given = endpoint.takes.model_validate_json(await read_body(request))
     else:
         given = endpoint.takes.model_validate_strings(dict(request.query_params), strict=False)
-    return _respond((await endpoint.use(request.scope["seat"], given)).model_dump(by_alias=True))
-
-
-def _respond(content: Any) -> Response:
+    content = (await endpoint.use(request.scope["seat"], given)).model_dump(by_alias=True)
     return Response(to_text(content), media_type="application/json")
 
 

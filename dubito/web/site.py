@@ -14,7 +14,7 @@ from dubito.errors import DubitoError, UsageError, join_names, one_line
 from dubito.files import describe_fault
 from dubito.game import Game, PlayerKind
 from dubito.game.record import Strict
-from dubito.game.words import choose_picture
+from dubito.game.words import list_faces
 from dubito.report.render import Renderer, Site, Viewer, escape_text
 from dubito.report.share import page_of_file, saved_record, shared_file, shared_page
 from dubito.show.opponents import Opponent, as_sentence
@@ -24,6 +24,7 @@ from dubito.web.tables import Move, NewTable, Tables
 from dubito.web.visit import VIEWER, PageAnswer, Refused, Visit
 
 PAGES: Final = (("./", "Play"), ("games", "Saved games"), ("rules", "Rules"))
+_MAX_PICTURED: Final = 3  # cards
 _SITE: Final = Site("", PAGES, f"{VIEWER}/", "../static/icon.svg", served=True)
 
 
@@ -163,7 +164,10 @@ class PlaySite:
         levels = words.strengths([choice.name for choice in choices]) or [("medium", words.default_bots(names))]
         levels = [("models", models), *levels] if models else levels
         bots = {level: [names[place % len(names)] for place in range(others)] for level, names in levels}
-        return _Tile(game.name, words.TITLE, words.SLOGAN or words.TITLE, words.LEAD, bots, choose_picture(words))
+        # Without a picture of its own, some of the game's faces illustrate it.
+        step = max(1, len(words.FACES) // _MAX_PICTURED)
+        picture = [[*card] for card in words.PICTURE] or list_faces(words, [*words.FACES][::step][:_MAX_PICTURED])
+        return _Tile(game.name, words.TITLE, words.SLOGAN or words.TITLE, words.LEAD, bots, picture)
 
     def table(self, visit: Visit) -> PageAnswer:
         return _page("table", person=visit.person)

@@ -13,7 +13,7 @@ from dubito.game.log import Position
 from dubito.llm.prompts import Prompt
 from dubito.workshop.lint import find_beginning_fault, find_system_fault, render_requests, unified_diff
 from dubito.workshop.prompt_leaks import find_leak
-from dubito.workshop.recordings import positions_folder, read_folder, sample_games
+from dubito.workshop.recordings import read_folder, sample_games, shipped_positions
 
 Check = tuple[str, Callable[[], object]]  # a check's name and its function
 
@@ -61,7 +61,8 @@ def _check_renders(prompt: Prompt, node: str, examples: Callable[[], list[tuple[
 
 def _example_positions(game: Game, prompts: Path) -> Iterator[tuple[Position, str]]:
     """Yield example positions and their source: the game's files, or otherwise the sample games."""
-    folder = positions_folder(game, prompts)
+    beside = prompts / "positions"
+    folder = beside if beside.is_dir() else shipped_positions(game)
     if folder.is_dir():
         yield from ((recorded.position, str(folder / name)) for name, recorded in read_folder(folder, game).items())
     else:

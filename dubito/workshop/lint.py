@@ -217,13 +217,11 @@ def facts_left_out(prompt: Prompt, node: str, positions: Iterable[Position]) -> 
 
 def _depends_on(prompt: Prompt, turn: Sequence[Mapping[str, Any]], fact: str) -> bool:
     name, _, inner = fact.partition(".")
-
-    def change_values(values: Mapping[str, Any]) -> dict[str, object]:
+    others = list[dict[str, object]]()
+    for values in turn:
         value = values[name]
         other = [player | {inner: other_value(player[inner])} for player in value] if inner else other_value(value)
-        return {**values, name: other}
-
-    others = [*map(change_values, turn)]
+        others.append({**values, name: other})
     try:
         return prompt.fill(others[0], turn=others) != prompt.fill(turn[0], turn=turn)
     except UsageError:  # a failure shows that the template uses the fact

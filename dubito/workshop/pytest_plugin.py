@@ -24,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Also collect the prompts, unless the command line specifies what to collect."""
-    folders = _folders(config)
+    folders = [folder.resolve() for folder in config.getini("dubito_prompts")]
     for folder in folders:
         if not (folder / _DESCRIPTION).is_file():
             raise pytest.UsageError(f"dubito_prompts: {folder} is not a prompt because it has no {_DESCRIPTION}")
@@ -54,13 +54,10 @@ def _score_with_cassette(prompt: str, cassette: str | Path) -> "ScoreRow":
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "PromptFile | None":
-    if file_path.name == _DESCRIPTION and file_path.parent.resolve() in _folders(parent.config):
+    folders = (folder.resolve() for folder in parent.config.getini("dubito_prompts"))
+    if file_path.name == _DESCRIPTION and file_path.parent.resolve() in folders:
         return PromptFile.from_parent(parent, path=file_path)
     return None
-
-
-def _folders(config: pytest.Config) -> list[Path]:
-    return [folder.resolve() for folder in config.getini("dubito_prompts")]
 
 
 class PromptFile(pytest.File):

@@ -114,11 +114,6 @@ def shipped_positions(game: Game) -> Path:
     return own_prompts(game) / "positions"
 
 
-def positions_folder(game: Game, prompts: Path) -> Path:
-    beside = prompts / "positions"
-    return beside if beside.is_dir() else shipped_positions(game)
-
-
 def read_folder(folder: Path, game: Game) -> dict[str, RecordedPosition]:
     """Read the positions in a folder's `.json` files, keyed by file name.
 
@@ -327,10 +322,6 @@ def _shuffle_key(one: RecordedPosition) -> bytes:
     source = one.source
     assert source is not None
     return sha256(f"{source.seed} {source.game} {source.seat} {source.decision}".encode()).digest()
-
-
-def position_files(positions: Iterable[RecordedPosition], folder: Path) -> dict[Path, str]:
-    return {folder / one.file_name: one.text for one in positions}
 
 
 _SAMPLE_SEED: Final = 0

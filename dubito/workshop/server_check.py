@@ -321,9 +321,3 @@ class ServerCheck:
         except TryFailed as error:
             return "note", f"a misspelt name would be retried like an outage: {error}", ""
         return "note", f"any model name is accepted; the reply names {one_line(reply.model or 'no model', 80)}", ""
-
-
-def config_entry(bot: str, settings: ModelSettings) -> dict[str, object]:
-    """Return the config entry of a player with these settings."""
-    given = settings.model_dump(exclude_defaults=True, exclude={"fallback", "model", "reasks"})
-    return {"bot": bot, "name": settings.model, "model": settings.model, **given}
