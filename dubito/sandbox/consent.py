@@ -33,7 +33,13 @@ def require_consent(programs: Sequence["BotProgram"], permits: Permits) -> None:
     known = set[str]()
     with suppress(OSError, UnicodeDecodeError):
         known = {*_file().read_text("ascii").split()}
-    new = {key: program for program in programs if (key := _key(program)) not in known}
+    new: dict[str, BotProgram] = {}
+    for program in programs:
+        reads = [os.path.realpath(path) for path in program.reads]
+        content = [str(program.home.resolve()), program.command, reads, program.network]
+        key = sha256(json.dumps(content).encode("utf-8", "surrogateescape")).hexdigest()
+        if key not in known:
+            new[key] = program
     if not new:
         return
     text = "; ".join(map(_describe, new.values()))
@@ -48,12 +54,6 @@ def require_consent(programs: Sequence["BotProgram"], permits: Permits) -> None:
 def _file() -> Path:
     state = os.environ.get("XDG_STATE_HOME")
     return (Path(state) if state else Path.home() / ".local" / "state") / "dubito" / "trusted"
-
-
-def _key(program: "BotProgram") -> str:
-    reads = [os.path.realpath(path) for path in program.reads]
-    content = [str(program.home.resolve()), program.command, reads, program.network]
-    return sha256(json.dumps(content).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _describe(program: "BotProgram") -> str:
