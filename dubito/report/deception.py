@@ -253,8 +253,8 @@ class Stories:
     def _moments_table(self, player: int, key: str) -> ResultTable | None:
         """Return links to the player's best lies, its costliest caught lies and its worst mistakes."""
         lie, lies, call = self._words
-        told = (one for one in self.lies.tracked_plays if one.player == player and one.lie)
-        caught = self._with_pages(one for one in told if any(called for _, called in one.called))
+        own_lies = (one for one in self.lies.tracked_plays if one.player == player and one.lie)
+        caught = self._with_pages(one for one in own_lies if any(called for _, called in one.called))
         moments: dict[str, Sequence[TrackedPlay | TrackedResponse]] = {
             f"successful {lie}": self.boldest_lies(player),
             f"caught {lie}": caught,

@@ -164,7 +164,7 @@ class PlaySite:
         levels = words.strengths([choice.name for choice in choices]) or [("medium", words.default_bots(names))]
         levels = [("models", models), *levels] if models else levels
         bots = {level: [names[place % len(names)] for place in range(others)] for level, names in levels}
-        # Without a picture of its own, some of the game's faces illustrate it.
+        # A game without a picture is illustrated by some of its faces.
         step = max(1, len(words.FACES) // _MAX_PICTURED)
         picture = [[*card] for card in words.PICTURE] or list_faces(words, [*words.FACES][::step][:_MAX_PICTURED])
         return _Tile(game.name, words.TITLE, words.SLOGAN or words.TITLE, words.LEAD, bots, picture)
