@@ -137,9 +137,9 @@ class Seats:
     def __init__(self, touched: Set[int] = frozenset()) -> None:
         self.touched = touched
 
-    def services(self, names: list[str], journal: Journal) -> list[object]:
+    def service(self, name: str, journal: Journal, seats: int) -> object:
         journal.fallback_seats |= self.touched
-        return [journal] * len(names)
+        return journal
 
 
 def asked_again(record: str, rules: Rules) -> list[tuple[int, bool]]:

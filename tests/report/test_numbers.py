@@ -127,7 +127,7 @@ def test_long_run_explains_its_sampled_intervals(long_run: Path, long_report: Pa
     assert {(row["bot"], row["size"]): row["score"] for row in sizes["rows"]} == whole
     assert all(0 < row["score_low"] < row["score"] < row["score_high"] < 1 for row in sizes["rows"])
     known = "Rates cover all 1,200 games, but the widths of their intervals are estimated from the first 150"
-    for key in ("by-table-size", "habits", "deviations", "hard-wins-by-next", "bot-0-habits", "bot-0-by-size"):
+    for key in ("by-table-size", "habits", "deviations", "hard-wins-by-next", "bot-0-habits"):
         assert known in json.loads((report / "data" / f"{key}.json").read_text())["notes"][-1]
     assert known in Page(report / "neighbours.html").words
     for key in ("lies", "bot-0-lies"):
@@ -135,7 +135,7 @@ def test_long_run_explains_its_sampled_intervals(long_run: Path, long_report: Pa
         assert lies["notes"][0] == "Counted in the first 1,000 games of 1,200 by replaying them."
         assert all(0 < row["lies"] < read_results(long_run)[row["bot"]]["total"]["bluffs"] for row in lies["rows"])
     seats = json.loads((report / "data" / "bot-0-by-seat.json").read_text())
-    assert "Of the first 150 of 1,200 games" in seats["notes"][0]
+    assert "Covers only the first 150 of 1,200 games" in seats["notes"][0]
     assert sum(data(report, f"bot-{player}-by-seat")[place]["games"] for player in range(4) for place in range(3)) < 300
 
 

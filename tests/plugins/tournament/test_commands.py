@@ -314,7 +314,7 @@ def test_partners_behave_as_described(tmp_path: Path) -> None:
     found = {}
     for kind in ("chatty", "gone"):
         log = play_trial(start_partner(kind), ["slow"], tmp_path / kind, content, print)
-        found[kind] = [finding.requirement.split()[1] for finding in check_protocol(log, 0.8) if finding.violations]
+        found[kind] = [finding.requirement.split()[0] for finding in check_protocol(log, 0.8) if finding.violations]
     assert found["gone"] == ["starts,"]
-    assert "says" in found["chatty"]
-    assert "ends" not in found["chatty"]
+    assert "prints" in found["chatty"]
+    assert "starts," not in found["chatty"]

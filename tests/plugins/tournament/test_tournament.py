@@ -229,13 +229,13 @@ def test_tournament_can_be_extended_but_not_changed(finished: Path, tmp_path: Pa
         assert len(lines) == 6
     with pytest.raises(UsageError, match="already has a tournament of 3 matches; set at least as many"):
         play_tournament(tournament(home, TWO, matches=2), run, silent)
-    with pytest.raises(UsageError, match="has another tournament: seed is 0 there and 1 here"):
+    with pytest.raises(UsageError, match="contains another tournament: seed is 0 there and 1 here"):
         play_tournament(tournament(home, TWO, matches=3, seed=1), run, silent)
     with pytest.raises(UsageError, match="its bots are in the order first, last; use this order"):
         play_tournament(tournament(home, dict(reversed(TWO.items())), matches=3), run, silent)
     moved = tournament(home, TWO, matches=3)
     moved = replace(moved, bots=tuple(replace(bot, home=tmp_path / "elsewhere") for bot in moved.bots))
-    with pytest.raises(UsageError, match="has another tournament: homes is "):
+    with pytest.raises(UsageError, match="contains another tournament: homes is "):
         play_tournament(moved, run, silent)
     with pytest.raises(UsageError, match="exists and is not a tournament; choose another --output"):
         play_tournament(tournament(home, TWO), tmp_path, silent)
@@ -261,7 +261,7 @@ def test_unfinished_tournament_is_ranked(three: Path, tmp_path: Path) -> None:
     found = compute_standings(open_log(run), resamples=5)
     assert sorted(found.places) == [0, 1]
     assert [game.ranking is None for game in found.games] == [False, True]
-    assert "not finished, so the order may change: 3 of 12 matches are played" in found.warnings(read_log_manifest(run))
+    assert "the order may change: 3 of 12 matches are finished" in found.warnings(read_log_manifest(run))
     assert len(found.damaged) == 1
     assert write_result_pages(run, open_log(run), found, read_log_manifest(run)).exists()
     honest = run / "matches/0-kuhn_poker/first--gone.jsonl"
@@ -272,7 +272,7 @@ def test_unfinished_tournament_is_ranked(three: Path, tmp_path: Path) -> None:
     assert [row[2] is None for row in ballots.rows] == [False, True, True]
     assert len(ballots.rows) == 3
     shutil.rmtree(run / "matches/0-kuhn_poker")
-    with pytest.raises(UsageError, match="no match is played yet: `dubito tournament play` plays them"):
+    with pytest.raises(UsageError, match="no match is finished yet; play them with `dubito tournament play`"):
         compute_standings(open_log(run))
 
 
