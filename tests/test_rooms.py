@@ -40,7 +40,7 @@ BUDGETS: Final = {
     "dubito/plugins/source": 281,
     "dubito/plugins/tournament": 2276,
     "dubito/report": 4206,
-    "dubito/sandbox": 1458,
+    "dubito/sandbox": 1465,
     "dubito/seats": 943,
     "dubito/show": 1331,
     "dubito/stats": 1335,

@@ -474,6 +474,7 @@ def terminate_with(parent: int) -> None:
 @contextmanager
 def guard_processes(mark: str) -> Iterator[None]:
     """Kill all processes with this mark, now and when the context ends, even if this process is killed."""
+    warden.end_earlier_wardens(mark)
     warden.sweep(mark)
     command = (sys.executable, "-S", "-E", warden.__file__, mark)
     # Its environment would be readable without namespaces.
