@@ -53,6 +53,16 @@ A_MOVE = """
 })()
 """
 WIDEST = "Math.max(...[...document.querySelectorAll('#end *')].map(one => one.getBoundingClientRect().right))"
+# The space above the highest opponent, and below an open hand to the pile, if it is below.
+ROOM_AT_END = """
+(() => {
+  const box = (where) => document.querySelector(where).getBoundingClientRect();
+  const hand = [...document.querySelectorAll('.seat .open:not(:empty)')].map((one) => one.getBoundingClientRect());
+  const pile = box('.pile');
+  const above = hand.filter((one) => one.left < pile.right && one.right > pile.left);
+  return [box('.seat[data-side=""]').top - box('.felt').top, ...above.map((one) => pile.top - one.bottom)];
+})()
+"""
 LONG = "AnExceedinglyLongWindedBotWhoseNameNeverSeemsToEndAtAll"
 
 
@@ -154,7 +164,7 @@ def test_end_shows_all_hands_without_suits_and_offers_a_rematch(chrome: Chrome, 
 
     At the end nothing covers the board, and Enter starts the next game.
     """
-    _deal(chrome, table, size=3, seed=5)
+    _deal(chrome, table, size=4, seed=5)
     turned = 0
     while not chrome.run(OVER):
         shown = chrome.run(CARDS)
@@ -176,6 +186,14 @@ def test_end_shows_all_hands_without_suits_and_offers_a_rematch(chrome: Chrome, 
         "(box => [.1, .5, .9].every(share => document.elementFromPoint(box.x + share * box.width, "
         "box.y + box.height / 2).closest('.felt')))(document.querySelector('.felt').getBoundingClientRect())"
     )
+    last_move = chrome.run("[...document.querySelectorAll('#log li')].slice(0, 3).map(line => line.className)")
+    assert last_move[:2] == ["after", "after"], "the end follows from a move, and is nobody's own line"
+    assert last_move[2] != "after"
+    for width in (900, 1440):
+        chrome.screen(width, 900)
+        room = chrome.run(ROOM_AT_END)
+        assert len(room) == 2
+        assert min(room) >= 0, "neither the edge nor the pile covers the opponent at the top"
     against = "; ".join(f"{name}: {won} won, {lost} lost" for name, (won, lost) in last["against"].items())
     assert against
     assert _text(chrome, "#against") == f"Your record against {against}."

@@ -126,7 +126,11 @@ export class Flow {
   // Moves the focus to the next action, unless the person is setting the speed or reading the log.
   #attend() {
     const { over, trouble } = this.game;
-    if (over || trouble) return $(over ? "rematch" : "again").focus();
+    if (over || trouble) {
+      $(over ? "rematch" : "again").focus();
+      if (over) $("result").scrollIntoView({ block: "nearest" });
+      return;
+    }
     if (!this.mine) return;
     if (!document.activeElement?.closest("#speed, #log")) this.#page.focus();
     $("own").scrollIntoView({ block: "nearest" });
@@ -177,19 +181,16 @@ export class Flow {
     this.#page.show(next, isNew);
   }
 
-  // Returns a line of the log, with the face of the player who moved.
+  // Returns a line of the log. A move's first line has the face of its player; the others are what followed from it.
   #entry(frame, line, isFirst) {
     const { game } = this;
-    const isMine = frame.mover === game.me;
-    const face = frame.mover === null
-      ? []
-      : [window.dubitoAvatar(isMine ? me() : game.names[frame.mover], game.kinds[frame.mover])];
-    const kind = frame.mover === null
-      ? "dealt"
-      : revealed(frame) && isFirst
-      ? `event ${revealed(frame).lie ? "bluff" : "honest"}`
-      : "";
-    const item = make("li", isMine ? `${kind} by-me` : kind, ...face, make("span", "", line));
+    const item = make("li", frame.mover === null ? "dealt" : "after", make("span", "", line));
+    if (frame.mover !== null && isFirst) {
+      const isMine = frame.mover === game.me;
+      const kind = revealed(frame) ? `event ${revealed(frame).lie ? "bluff" : "honest"}` : "";
+      item.className = isMine ? `${kind} by-me` : kind;
+      item.prepend(window.dubitoAvatar(isMine ? me() : game.names[frame.mover], game.kinds[frame.mover]));
+    }
     item.value = frame.turn;
     return item;
   }
