@@ -70,7 +70,7 @@ export class Table {
       const [kind, word] = top.lie ? ["bluff", this.game.lie] : ["honest", "honest"];
       pile.append(make("b", `stamp ${kind}`, word));
     } else if (over && plays.length) {
-      pile.classList.add("open");
+      pile.classList.add("spread");
       pile.append(...plays.flatMap((play) => play.cards).map((one) => face(one)));
     } else if (backs) {
       const shown = Math.min(backs, SHOWN_BACKS);
