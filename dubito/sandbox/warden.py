@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,23 +22,26 @@ _MAX_SWEEPS, _CLEAN_SWEEPS, _PAUSE_SECONDS = 100, 5, 0.05
 
 def sweep(mark: str) -> int:
     """Kill every other process with this mark, if permitted. Return the number of killed processes."""
-    wanted, count = f"{MARK}={mark}".encode(), 0
-    for entry in Path("/proc").glob("[0-9]*"):
-        pid = int(entry.name)
-        with suppress(OSError):  # the process has ended, or belongs to another user
-            if pid != os.getpid() and wanted in (entry / "environ").read_bytes().split(b"\0"):
-                os.kill(pid, signal.SIGKILL)
-                count += 1
-    return count
+    wanted = f"{MARK}={mark}".encode()
+    return _kill_processes("environ", lambda words: wanted in words)
 
 
 def end_earlier_wardens(mark: str) -> None:
     """Kill the wardens of killed runs with this mark, which could still kill the bots of the next run."""
-    words = [__file__.encode(), mark.encode()]
+    wanted = [__file__.encode(), mark.encode()]
+    _kill_processes("cmdline", lambda words: words[-3:-1] == wanted)
+
+
+def _kill_processes(file: str, is_meant: Callable[[list[bytes]], bool]) -> int:
+    """Kill other processes by the words of a file in their folder in /proc. Return the number of killed processes."""
+    count = 0
     for entry in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if (entry / "cmdline").read_bytes().split(b"\0")[-3:-1] == words:
-                os.kill(int(entry.name), signal.SIGKILL)
+        pid = int(entry.name)
+        with suppress(OSError):  # the process has ended, or belongs to another user
+            if pid != os.getpid() and is_meant((entry / file).read_bytes().split(b"\0")):
+                os.kill(pid, signal.SIGKILL)
+                count += 1
+    return count
 
 
 def main(mark: str) -> None:
