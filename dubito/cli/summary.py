@@ -238,6 +238,7 @@ def build_document(run: RunResult, report: Path | None) -> "RunObject":
     if run.failure is not None:
         stopped = one_line(str(run.failure), 600)
     lies, chance = count_lies_in_folder(run.folder) if counted else None, _find_chance(run)
+    relation = _relate(run) if counted else None
     return documents.RunObject(
         folder=folder,
         game=run.game.name,
@@ -250,8 +251,8 @@ def build_document(run: RunResult, report: Path | None) -> "RunObject":
         stopped=stopped,
         resume=continue_command(run.folder, experiment) if stopped else None,
         results_digest=run.results_digest if counted else None,
-        verdict=describe_verdict(_relate(run), player_labels(experiment.kinds)) if counted else None,
-        ranking=documents.players(run.tally, run.experiment.kinds, _relate(run), results, lies) if counted else [],
+        verdict=describe_verdict(relation, player_labels(experiment.kinds)) if relation else None,
+        ranking=documents.players(run.tally, run.experiment.kinds, relation, results, lies) if relation else [],
         contenders=documents.contenders(run.tally, run.contenders, results, [folder]) if counted else [],
         pairs=documents.pairs(run.tally, run.contenders, results) if counted else [],
         comparison=documents.comparison(run.tally, run.contenders, results) if counted else None,

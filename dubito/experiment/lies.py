@@ -11,11 +11,10 @@ from dubito.experiment.stored import Run, check_replayable, read_run
 from dubito.game import Game, Lie, LieMark, State
 from dubito.game.events import GameEvent
 from dubito.game.moves import Forfeit, make_move, output_of
-from dubito.game.streams import DealStreams
 from dubito.game.table import step
 from dubito.stats.players import cluster_sums
 from dubito.stats.rates import Rate, Sums, clustered_rate
-from dubito.stats.tally import build_outcome, read_outcome, read_record
+from dubito.stats.tally import build_outcome, read_record
 
 LIES: Final[tuple[Lie, ...]] = get_args(Lie)
 MAX_LIE_GAMES: Final = 1_000  # maximum number of games in which lies are counted, since each has to be replayed
@@ -147,11 +146,10 @@ def replay_moves(
     After each move, `watch` is called with its events, including those that only one seat sees. Raises UsageError at
     the end if the outcome differs from the stored one.
     """
-    game, experiment = run.registry.game, run.experiment
+    game = run.game
     ((row, record),) = run.db.read("SELECT outcome, record FROM games WHERE game = ?", (number,))
-    outcome = read_outcome(row, game.results, len(experiment.players), run.db.path)
-    streams = DealStreams(experiment.seed, experiment.deal_of(number))
-    state = game.deal(run.resolved.rules, len(outcome.seats), streams.deck())
+    outcome = run.outcome(row)
+    state = game.deal(run.resolved.rules, len(outcome.seats), run.deal_streams(number).deck())
     ended: State = state
     if record is None:
         table, _ = run.player.build_table(number)
@@ -199,8 +197,7 @@ class _LieCounter:
     def add_deal(self, games: range) -> None:
         run, own = self._run, Counter[tuple[int, str]]()
         for game in games:
-            ((row,),) = run.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
-            outcome = read_outcome(row, run.game.results, len(run.experiment.players), run.db.path)
+            outcome = run.outcome_of(game)
             for player, counts in zip(outcome.seats, outcome.counts, strict=True):
                 for key, place in self._places.items():
                     own[player, key] += counts[place]
