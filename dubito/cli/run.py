@@ -95,16 +95,8 @@ def run(
     result = find_finished_run(planned, folder)
     if new := result is None:
         has_games = (folder / "run.db").exists()
-        if calls.caps.usd is not None and planned.experiment.shard is None and not (has_games or calls.offline):
-            # Imported late, since few runs have a budget.
-            from dubito.experiment.estimate import describe_reach, estimate
-            from dubito.experiment.model_players import is_paid
-
-            # What the budget of a new run buys, estimated from a few free games.
-            if any(is_paid(model.settings, calls) for _, model in planned.models):
-                reach = describe_reach(estimate(planned, calls, deals=0), planned.experiment, calls.caps)
-                if reach:
-                    note(reach)
+        if not has_games and (reach := _describe_reach(planned, calls)):
+            note(reach)
         # The table of a new run with models may have no scale.
         if planned.models and not has_games:
             from dubito.experiment.chance import propose_table  # imported late, since most runs have no models
@@ -119,6 +111,19 @@ def run(
     else:
         note(f"this run is already finished in {folder}; nothing was played")
     return print_result(result, new, tables, by_table_size, report, as_json)
+
+
+def _describe_reach(run: ResolvedRun, calls: CallOptions) -> str | None:
+    """Return what the budget of a new run buys, estimated from a few free games."""
+    if run.experiment.shard is not None or calls.offline or calls.caps.usd is None:
+        return None
+    # Imported late, since few runs have a budget.
+    from dubito.experiment.estimate import describe_reach, estimate
+    from dubito.experiment.model_players import is_paid
+
+    if not any(is_paid(model.settings, calls) for _, model in run.models):
+        return None
+    return describe_reach(estimate(run, calls, deals=0), run.experiment, calls.caps)
 
 
 def plan_run(

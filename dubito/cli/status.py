@@ -61,13 +61,7 @@ def status(run: Path | None, as_json: bool) -> None:
             raise UsageError(f"{one_line(name)} has no {run_folder.DATABASE}")
         if run_folder.is_trial(manifest):
             with store_errors_as_usage_errors(), RunDb.open(folder / run_folder.DATABASE) as db:
-                log = ModelLog(db)
-                if as_json:
-                    print_document(_status_object(name, log, read_player_kinds(manifest), trial=True))
-                    return
-                say("test of prompts: no games are played")
-                # The players in this log are prompts, so they have no kinds.
-                _print_models(log, {}, "positions")
+                _status_of_trial(ModelLog(db), name, read_player_kinds(manifest), as_json)
             return
         with open_recorded_run(folder) as stored_run:
             _status_of_run(stored_run, name, as_json)
@@ -116,6 +110,15 @@ def _status_of_run(run: Run, name: str, as_json: bool) -> None:
         # The digest covers fewer games if later ones finished first.
         of = "" if counts.counted == counts.finished else f" of the first {counts.counted:,} games"
         say(f"results digest{of}: {status.results_digest}")
+
+
+def _status_of_trial(log: ModelLog, name: str, kinds: Mapping[str, PlayerKind], as_json: bool) -> None:
+    if as_json:
+        print_document(_status_object(name, log, kinds, trial=True))
+        return
+    say("test of prompts: no games are played")
+    # The players in this log are prompts, so they have no kinds.
+    _print_models(log, {}, "positions")
 
 
 def _status_of_policies(folder: Path, name: str, identity: Mapping[str, Any], as_json: bool) -> None:

@@ -144,9 +144,10 @@ def calibrations(tally: Tally, names: Sequence[str]) -> list[Calibration]:
         bins, dishonest = [], 0
         for (who, number), values in tally.rows("stated"):
             if who == player:
-                deals, m, m2, y, y2, ym, stated = values
-                dishonest += y
-                share = clustered_rate(deals, m, m2, y, y2, ym)
+                *bin_sums, stated = values
+                _, m, _, lies, _, _ = bin_sums
+                dishonest += lies
+                share = clustered_rate(*bin_sums)
                 bins.append(Bin(number / _BINS, m, stated / (m * PROBABILITY_UNIT), share))
         base = dishonest / statements if statements else None
         base_brier = None if base is None else base * (1 - base)

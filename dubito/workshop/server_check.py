@@ -149,9 +149,7 @@ class ServerCheck:
                     if error.setting not in _FIXABLE or not error.value or change in changes:
                         raise
                 except AttemptFailed as error:
-                    # With another value of `read`, the last reply may be an answer.
-                    reply, form = self._replies[-1][1], sample[1]
-                    change = ("read", (find_helpful_part(reply, form) if isinstance(form, Form) else None) or "")
+                    change = ("read", self._find_part(sample) or "")
                     if change[1] in ("", self.settings.read):
                         quote = ": ".join(filter(None, (error.detail, one_line(error.text or "", _MAX_QUOTED))))
                         self._findings.append(Finding("answer", "failed", f"{error.cause}: {quote}", error.advice))
@@ -166,6 +164,10 @@ class ServerCheck:
                     return sample
             changes.append(change)
             self.settings = self.settings.model_copy(update=dict([change]))
+
+    def _find_part(self, sample: Sample) -> str | None:
+        """Return the value of `read` with which the last reply would be an answer."""
+        return find_helpful_part(self._replies[-1][1], sample[1]) if isinstance(sample[1], Form) else None
 
     def ask(self, attempt: Attempt) -> Reply:
         """Make one call. Raises AttemptFailed, TryFailed or AccountFault."""
